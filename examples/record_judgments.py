@@ -37,7 +37,6 @@ from mind2web2.pages.library import PageLibrary
 from mind2web2.plugins.probe.asking import ask_probes
 from mind2web2.plugins.probe.cases import CaseReader, passed_claims
 from mind2web2.plugins.probe.drafting import Draft, Drafting
-from mind2web2.plugins.probe.probing import MAX_PROBES
 from mind2web2.results.answers import RunFolders, select_work
 from mind2web2.results.result_file import ResultFile
 from mind2web2.rubric.written_tree import vote_groups
@@ -49,6 +48,8 @@ from mind2web2.utils.path_config import PathConfig
 AGENT = "example"
 EXAMPLES = Path(__file__).parent
 MODEL = "example-key"
+# More than the example has.
+_MOST_PROBES = 2_000
 
 Question = tuple[str | None, ...]
 
@@ -185,7 +186,7 @@ async def record_probes(judge: CachingJudge, paths: PathConfig, results: Path) -
     claims = passed_claims(results, AGENT)
     Random(0).shuffle(claims.quoted)
     reader = CaseReader(paths.cache_root / AGENT, paths.answers_root / AGENT, PageLibrary())
-    probes = await Drafting(AGENT, claims, reader, Draft(0)).first(MAX_PROBES)
+    probes = await Drafting(AGENT, claims, reader, Draft(0)).first(_MOST_PROBES)
     await ask_probes(judge, probes, nullcontext(), lambda: None)
 
 

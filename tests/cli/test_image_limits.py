@@ -92,8 +92,10 @@ def shown(project):
 
 
 FIRST = "images: the first {} of 5 are shown to this judge"
-# A refusal teaches the requests that follow, and not those that are with the server.
+# A refusal teaches the requests that follow: not those that are with the server, nor those that
+# take their places before it is read.
 IN_FLIGHT = 15
+MOST_UNTAUGHT = 2 * IN_FLIGHT
 
 
 @pytest.mark.parametrize(
@@ -104,18 +106,18 @@ IN_FLIGHT = 15
             takes(1, "At most 1 image(s) may be provided in one request."),
             [],
             (1, FIRST.format(1)),
-            IN_FLIGHT,
+            MOST_UNTAUGHT,
         ),
-        (takes(0, "judge-1 is not a multimodal model"), [], (0, NONE_SHOWN), IN_FLIGHT),
-        (wants_strings, [], (0, NONE_SHOWN), 30),
+        (takes(0, "judge-1 is not a multimodal model"), [], (0, NONE_SHOWN), MOST_UNTAUGHT),
+        (wants_strings, [], (0, NONE_SHOWN), MOST_UNTAUGHT),
         (
             takes_side(1000, "image dimensions exceed max allowed size: 1000 pixels"),
             [],
             (5,),
-            IN_FLIGHT,
+            MOST_UNTAUGHT,
         ),
         (takes_side(100, "The image is too large"), [], (0, NONE_SHOWN), 60),
-        (takes(2, "Request Entity Too Large", 413), [], (2, FIRST.format(2)), IN_FLIGHT),
+        (takes(2, "Request Entity Too Large", 413), [], (2, FIRST.format(2)), MOST_UNTAUGHT),
         (takes(0, "none"), ["--no_screenshots"], (0, NONE_SHOWN), 0),
     ],
 )

@@ -205,8 +205,14 @@ def _json_of(extra_body: object) -> str | None:
         raise UsageError(f"extra_body is no JSON object: {error}") from error
 
 
-def replaying(judge: JudgeRecord) -> JudgeSpec:
-    """Return the judge that answers from the stored judgments of another one."""
+def replaying(
+    judge: JudgeIdentity | JudgeRecord, votes: int, source: JudgmentSource | None = None
+) -> JudgeSpec:
+    """Return the judge that answers from the stored judgments of another one.
+
+    Args:
+        source: the file of these judgments, which results then name.
+    """
     return JudgeSpec(
         judge.model,
         provider=REPLAY,
@@ -214,6 +220,7 @@ def replaying(judge: JudgeRecord) -> JudgeSpec:
         reasoning_effort=judge.reasoning_effort,
         max_images=judge.max_images,
         extra_body=judge.extra_body,
-        votes=judge.votes,
+        votes=votes,
         replayed_endpoint=server_named(judge.endpoint),
+        replayed_from=source,
     )

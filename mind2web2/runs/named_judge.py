@@ -8,11 +8,11 @@ from pathlib import Path
 
 from mind2web2.errors import UsageError
 from mind2web2.judge.record import JudgeIdentity
-from mind2web2.judge.spec import JudgeSpec, keyed_part
+from mind2web2.judge.spec import JudgeSpec, keyed_part, replaying
 from mind2web2.judge.store import JudgmentStore
 from mind2web2.judge.transfer import source_of
 from mind2web2.llm_client.settings import public_address
-from mind2web2.runs.settings import REPLAY, RunSettings
+from mind2web2.runs.settings import RunSettings
 
 
 def judge_spec(settings: RunSettings) -> JudgeSpec:
@@ -48,17 +48,7 @@ def replayed_judge(settings: RunSettings, store: JudgmentStore, path: Path) -> J
         "extra_body": keyed_part(json.loads(settings.judge_extra_body or "{}")),
     }
     judge = only_fitting(asked, _of_server(settings, known), known)
-    return JudgeSpec(
-        judge.model,
-        provider=REPLAY,
-        temperature=judge.temperature,
-        reasoning_effort=judge.reasoning_effort,
-        max_images=judge.max_images,
-        extra_body=judge.extra_body,
-        votes=settings.votes,
-        replayed_endpoint=judge.endpoint,
-        replayed_from=source_of(path),
-    )
+    return replaying(judge, settings.votes, source_of(path))
 
 
 def only_fitting(

@@ -226,7 +226,9 @@ class _Replay:
         )
         parts = run_parts(
             settings,
-            replaying_judge(replaying(made_from.judge), self._store(made_from)),
+            replaying_judge(
+                replaying(made_from.judge, made_from.judge.votes), self._store(made_from)
+            ),
             OwnParts(limits=self._limits),
             library=self._library,
         )

@@ -92,7 +92,6 @@ class Drafting:
         self.claims = claims
         self.draft = draft
         self._agent = agent
-        self._unread = iter(claims.quoted)
         self._reader = reader
 
     async def first(self, count: int) -> list[Probe]:
@@ -101,7 +100,7 @@ class Drafting:
         Raises:
             UsageError: no claim passed by a quotation from a page that is stored.
         """
-        for claim in self._unread if len(self.draft.probes) < count else ():
+        for claim in self.claims.quoted:
             case = await self._reader.case(claim)
             if case is not None:
                 await asyncio.to_thread(self.draft.add, case)

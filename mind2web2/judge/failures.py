@@ -1,4 +1,4 @@
-"""What a judge's failure means for an answer: it has no result, and nothing more is asked."""
+"""A judge's failure leaves the answer without a result, and the judge is asked nothing more."""
 
 from __future__ import annotations
 

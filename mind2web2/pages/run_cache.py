@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class PageViews(Protocol):
-    """What a cache of a run knows of its task's pages (``PageLibrary``)."""
+    """The pages of a task as a run's cache knows them (``PageLibrary``)."""
 
     def forget(self, cache: PageCache) -> None:
         """Drop the prepared pages of a cache in which a page was replaced."""

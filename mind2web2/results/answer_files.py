@@ -1,4 +1,4 @@
-"""What the files of answers add to the answers that results know of."""
+"""Facts that the files of answers add: length, time, and the answers without a result."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a task's newest results say, in one file, so that thousands of results are read at once."""
+"""One file keeps the facts of a task's newest results, so that thousands are read at once."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class TaskFacts:
         known = self._known.get(name)
         if known is None or (known.changed_ns, known.size) != (changed_ns, size):
             known = _Known(changed_ns, size, answer_of_result(path))
-        # What is wrong with a result is looked for, and logged, each time.
+        # A result without a score is read each time, so that each command logs the reason.
         if known.answer.score is not None:
             self._used[name] = known
         return known.answer

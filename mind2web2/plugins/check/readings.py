@@ -1,4 +1,4 @@
-"""What else a place that looks like a mark may be: a decimal, a count, a name, a unit, an index.
+"""Other meanings of a place that looks like a mark: a decimal, a count, a name, a unit, an index.
 
 Each reading is a line of a table.
 """

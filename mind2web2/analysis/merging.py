@@ -23,7 +23,7 @@ from mind2web2.judge.store import OWN_STORE, JudgmentStore
 from mind2web2.judge.transfer import copied_store
 from mind2web2.results.agent_summary import AgentSummary
 from mind2web2.results.known_answers import task_answers
-from mind2web2.results.shard_states import SHARDS_NAME, shard_states, shards_text
+from mind2web2.results.shards import SHARDS_NAME, shard_states, shards_text
 from mind2web2.results.stored_results import latest_result, newest_result_name
 from mind2web2.results.task_summary import SUMMARY_NAME
 from mind2web2.results.usage_file import merge_usage

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean, pstdev, variance
+from typing import get_args
 
 from mind2web2.analysis.sampled_metrics import (
     intervals_of,
@@ -18,9 +20,9 @@ from mind2web2.analysis.score_matrix import (
     mixture_warnings,
     score_grid,
 )
-from mind2web2.analysis.verdict_counts import verdict_counts
 from mind2web2.results.agent_summary import (
     AgentSummary,
+    ClaimCounts,
     Ends,
     Intervals,
     ListedAnswer,
@@ -29,8 +31,10 @@ from mind2web2.results.agent_summary import (
     TaskFigures,
     TaskMeans,
     TheseTasks,
+    VerdictCounts,
 )
-from mind2web2.results.scored_answer import ScoredAnswer
+from mind2web2.results.claim_facts import QUOTE_MATCHES, ClaimFacts, Reservation
+from mind2web2.results.scored_answer import ResultFacts, ScoredAnswer
 from mind2web2.rubric.verdicts import is_success
 from mind2web2.statistics.uncertainty import (
     LEVEL,
@@ -48,6 +52,7 @@ _SCORE_DIGITS = 6
 _WORD_DIGITS = 1
 _TIME_DIGITS = 1
 _OTHER_DIGITS = 4
+_RESERVATIONS: tuple[Reservation, ...] = get_args(Reservation)
 
 
 def agent_metrics(
@@ -327,3 +332,49 @@ def _variation(grid: ScoreGrid) -> VarianceFigures | None:
         by_task.setdefault(task, []).append([score])
     found = nested_variance(list(by_task.values()))
     return None if found is None else found.figures()
+
+
+def verdict_counts(answers: Sequence[ScoredAnswer]) -> VerdictCounts:
+    """Return how many verdicts behind these answers' scores are doubtful.
+
+    The counts are as ``summary.json`` has them.
+    """
+    tasks: dict[str, list[ClaimFacts]] = {}
+    extractions: Counter[Reservation] = Counter()
+    for answer in answers:
+        tasks.setdefault(answer.task_id, []).extend(answer.facts.claims)
+        for reservations in answer.facts.extractions:
+            extractions.update(reservations)
+
+    def names(applies: Callable[[ResultFacts], bool]) -> tuple[str, ...]:
+        return tuple(f"{one.task_id}/{one.answer_name}" for one in answers if applies(one.facts))
+
+    counts = _claim_counts([claim for claims in tasks.values() for claim in claims])
+    return VerdictCounts(
+        claims=counts.claims,
+        reservations=counts.reservations,
+        voted=counts.voted,
+        split=counts.split,
+        quotes=counts.quotes,
+        tasks={task: _claim_counts(claims) for task, claims in tasks.items()},
+        extractions={kind: extractions[kind] for kind in _RESERVATIONS},
+        in_doubt=names(lambda facts: facts.in_doubt),
+        flagged_answers=names(lambda facts: facts.is_flagged),
+        treeless=names(lambda facts: facts.is_treeless),
+        off_tree=names(lambda facts: facts.is_off_tree),
+        unexplained=names(lambda facts: not facts.is_explained and not facts.is_treeless),
+    )
+
+
+def _claim_counts(claims: Sequence[ClaimFacts]) -> ClaimCounts:
+    reservations: Counter[Reservation] = Counter()
+    quotes = Counter(match for claim in claims for match in claim.quotes)
+    for claim in claims:
+        reservations.update(claim.reservations)
+    return ClaimCounts(
+        claims=len(claims),
+        reservations={kind: reservations[kind] for kind in _RESERVATIONS},
+        voted=sum(claim.is_voted for claim in claims),
+        split=sum(claim.is_split for claim in claims),
+        quotes={match: quotes[match] for match in QUOTE_MATCHES},
+    )

@@ -18,7 +18,7 @@ from mind2web2.results.known_answers import (
     without_score,
 )
 from mind2web2.results.scored_answer import NO_RESULT, ScoredAnswer
-from mind2web2.results.shard_states import shard_caution
+from mind2web2.results.shards import shard_caution
 from mind2web2.results.stored_results import (
     newest_result_name,
     writing_in,

@@ -30,7 +30,7 @@ from mind2web2.results.answers import (
 from mind2web2.results.freshness import results_now
 from mind2web2.results.known_answers import agent_answers
 from mind2web2.results.result_file import is_time_s
-from mind2web2.results.shard_states import shard_caution
+from mind2web2.results.shards import shard_caution
 from mind2web2.results.stored_results import latest_results
 from mind2web2.utils.files import (
     check_replaceable,

@@ -39,11 +39,10 @@ from mind2web2.results.answers import (
 )
 from mind2web2.runs.capturing import capture_settings
 from mind2web2.runs.settings import PLAIN, RunSettings
-from mind2web2.utils.dollars import dollars
 from mind2web2.utils.moments import answer_moment
 from mind2web2.utils.path_config import PathConfig
 from mind2web2.utils.program import command_line
-from mind2web2.utils.text import counted
+from mind2web2.utils.text import counted, dollars
 
 log = logging.getLogger(__name__)
 

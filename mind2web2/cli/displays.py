@@ -23,8 +23,7 @@ from mind2web2.runs.answer import AnswerOutcome
 from mind2web2.runs.run import ProgressFile, RunProgress, RunState
 from mind2web2.runs.settings import RunSettings
 from mind2web2.utils.aio import to_the_end
-from mind2web2.utils.dollars import dollars
-from mind2web2.utils.text import counted, number
+from mind2web2.utils.text import counted, dollars, number
 
 _KEEP_EVERY_S = 1.0
 _REFRESH_S = 0.25

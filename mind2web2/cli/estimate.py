@@ -12,9 +12,8 @@ from mind2web2.results.freshness import Conditions
 from mind2web2.runs.estimate import Amounts, PlannedRun, RunEstimate, estimate_run, total
 from mind2web2.runs.named_judge import judge_spec
 from mind2web2.runs.settings import RunSettings
-from mind2web2.utils.dollars import dollars, dollars_as_given
 from mind2web2.utils.path_config import PathConfig
-from mind2web2.utils.text import counted
+from mind2web2.utils.text import counted, dollars, dollars_as_given
 
 _COLUMNS = ("answers", "judge requests", "tokens in", "out", "dollars", "based on")
 

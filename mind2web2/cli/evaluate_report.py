@@ -19,9 +19,8 @@ from mind2web2.results.agent_summary import AgentSummary
 from mind2web2.results.answers import RunFolders, TaskWork
 from mind2web2.results.cautions import cautions, clock_line
 from mind2web2.runs.answer import AnswerOutcome
-from mind2web2.utils.dollars import dollars, dollars_as_given
 from mind2web2.utils.names import name_list, natural_key
-from mind2web2.utils.text import counted, number
+from mind2web2.utils.text import counted, dollars, dollars_as_given, number
 
 log = logging.getLogger(__name__)
 

@@ -1,11 +1,16 @@
-"""An evaluation: open judge and store, run the scripts, show progress, print the report."""
+"""An evaluation: open judge and store, run the scripts, tell listeners, print the report."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
-from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
+from contextlib import (
+    AbstractAsyncContextManager,
+    AsyncExitStack,
+    asynccontextmanager,
+    contextmanager,
+)
 from dataclasses import dataclass, field, replace
 from functools import partial
 
@@ -21,20 +26,21 @@ from mind2web2.cli.evaluate_report import (
     print_unreported,
 )
 from mind2web2.cli.event_loop import run_to_exit
-from mind2web2.cli.listeners import Listeners, listeners_opened
 from mind2web2.cli.options import load_function
 from mind2web2.cli.results.stored_values import stored_values
 from mind2web2.cli.results.tables import removed_tasks_text
-from mind2web2.errors import ResultWriteError
+from mind2web2.errors import ResultWriteError, UsageError
 from mind2web2.judge.budget import Budget
 from mind2web2.judge.caching import CachingJudge
 from mind2web2.judge.other_agents import stores_of_others
+from mind2web2.judge.protocol import AskedQuestion
 from mind2web2.judge.record import CheckRecord
 from mind2web2.judge.store import FILE_NAME
 from mind2web2.judge.usage import RunUsage
+from mind2web2.plugin import Listener
 from mind2web2.results.agent_summary import AgentSummary
-from mind2web2.results.answers import RunFolders, TaskWork
-from mind2web2.results.shard_states import SHARDS_NAME, ShardState, shard_states, shards_text
+from mind2web2.results.answers import AnswerJob, RunFolders, TaskWork
+from mind2web2.results.shards import SHARDS_NAME, ShardState, shard_states, shards_text
 from mind2web2.results.stored_results import (
     PROGRESS_NAME,
     answer_results_dir,
@@ -53,6 +59,7 @@ from mind2web2.runs.run import (
 )
 from mind2web2.runs.session import OwnParts, Session, budget_of, open_run
 from mind2web2.runs.settings import RunSettings
+from mind2web2.utils.entry_points import load_parts
 from mind2web2.utils.logging_setup import LogFile
 from mind2web2.utils.path_config import PathConfig
 from mind2web2.utils.program import command_line
@@ -363,3 +370,54 @@ def _logging(console: Console, folders: RunFolders) -> Iterator[None]:
         for handler in (to_file, to_console):
             package.removeHandler(handler)
             handler.close()
+
+
+@dataclass(frozen=True)
+class Listeners:
+    """All listeners of a run."""
+
+    listeners: Sequence[Listener]
+
+    def question_asked(self, asked: AskedQuestion) -> None:
+        """Tell each listener."""
+        for listener in self.listeners:
+            listener.question_asked(asked)
+
+    def following(self, runner: AnswerRunner) -> AnswerRunner:
+        """Return a runner whose answers the listeners follow."""
+        return _Followed(runner, self.listeners) if self.listeners else runner
+
+
+@dataclass(frozen=True)
+class _Followed:
+    runner: AnswerRunner
+    listeners: Sequence[Listener]
+
+    async def evaluate(self, job: AnswerJob) -> AnswerOutcome | None:
+        for listener in self.listeners:
+            listener.answer_begins(job)
+        outcome = None
+        try:
+            outcome = await self.runner.evaluate(job)
+        finally:
+            for listener in self.listeners:
+                listener.answer_ends(job, outcome)
+        return outcome
+
+
+@asynccontextmanager
+async def listeners_opened(
+    print_line: Callable[[str], None],
+) -> AsyncIterator[Listeners]:
+    """Open the listeners of all plugins; a run goes on without one that cannot be opened."""
+    async with AsyncExitStack() as stack:
+        opened = []
+        for name, opener in load_parts("listeners").items():
+            try:
+                listener = await stack.enter_async_context(opener(print_line))
+            except UsageError as error:
+                print_line(f"Warning: no {name}: {error}")
+                continue
+            if listener is not None:
+                opened.append(listener)
+        yield Listeners(opened)

@@ -23,11 +23,10 @@ from mind2web2.scoring.scorer import Score, Scorer
 from mind2web2.scripts.rubric_outline import tree_lines
 from mind2web2.scripts.rubric_reading import read_rubric
 from mind2web2.scripts.rubric_script import script_of
-from mind2web2.utils.dollars import dollars
 from mind2web2.utils.files import write_whole
 from mind2web2.utils.hidden_keys import hide_memory
 from mind2web2.utils.junit import JUnitCase, JUnitSuite, junit_xml
-from mind2web2.utils.text import counted
+from mind2web2.utils.text import counted, dollars
 
 _REPORTS = TypeAdapter(list[TaskRehearsal])
 _MAX_FINDINGS = 5

@@ -21,7 +21,7 @@ from mind2web2.llm_client.chat import ChatRequest, Usage
 from mind2web2.llm_client.failures import RequestFailedError
 from mind2web2.llm_client.own_price import OwnPrice
 from mind2web2.llm_client.prices import price_usd
-from mind2web2.utils.dollars import dollars, dollars_as_given
+from mind2web2.utils.text import dollars, dollars_as_given
 
 log = logging.getLogger(__name__)
 

@@ -21,7 +21,7 @@ from mind2web2.judge.judgment import Judgment, RecordedSkip, gate_key, problem_o
 from mind2web2.judge.record import JudgeIdentity
 from mind2web2.llm_client.chat import ImageLimit, Usage
 from mind2web2.utils.aio import ThreadQueue
-from mind2web2.utils.mounts import network_file_system
+from mind2web2.utils.machine import network_file_system
 from mind2web2.utils.shown_text import one_line
 
 log = logging.getLogger(__name__)

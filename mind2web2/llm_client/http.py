@@ -14,7 +14,7 @@ from mind2web2 import __version__
 from mind2web2.errors import UsageError
 from mind2web2.llm_client.failures import RequestFailedError, failure_from_body
 from mind2web2.llm_client.transport import JsonBody
-from mind2web2.urls.no_proxy import is_reached_without_proxy
+from mind2web2.urls.proxies import is_reached_without_proxy
 from mind2web2.utils.retry_after import retry_after_s
 from mind2web2.utils.shown_text import one_line, start_of
 

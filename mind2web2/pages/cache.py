@@ -20,6 +20,7 @@ from mind2web2.pages.cache_files import (
     content_digest,
     content_of,
     decode_text,
+    file_names_in,
     file_state,
     is_page_file,
     is_sidecar,
@@ -33,9 +34,6 @@ from mind2web2.pages.cache_files import (
     replace_page,
     screenshot_bytes,
     sidecar_text,
-)
-from mind2web2.pages.stored_files import (
-    file_names_in,
 )
 from mind2web2.urls.parts import likely_keys, lookup_key, storage_key
 from mind2web2.utils.api_misuse import script_api

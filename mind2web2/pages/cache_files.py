@@ -22,13 +22,6 @@ from urllib.parse import unquote_to_bytes
 
 from mind2web2.capture.models import CaptureRecord, PageKind
 from mind2web2.errors import CacheReadError, CacheWriteError, DocumentError
-from mind2web2.pages.page_names import (
-    IndexEntries,
-    index_bytes,
-    index_entries,
-    page_stem,
-)
-from mind2web2.pages.stored_files import file_names_in
 from mind2web2.urls.parts import clean_url, lookup_key, split_url, storage_key
 from mind2web2.utils.files import (
     MAX_JSON_BYTES,
@@ -53,6 +46,20 @@ _MAIN_SUFFIX: dict[PageKind, str] = {"web": ".txt", "pdf": ".pdf"}
 _MAX_BYTES = {".txt": 64 * 1024**2, ".jpg": 128 * 1024**2, ".pdf": 128 * 1024**2}
 _PAGE_FILE = re.compile(r"[0-9a-f]{32}\.(?:txt|jpg|pdf)")
 _DATA_URL = re.compile(r"data:[^,]*?(;base64)?,", re.IGNORECASE)
+_WORTH_UNRECORDED = 2
+FAILURES_NAME = "failures.json"
+REDIRECTS_NAME = "redirects.json"
+_SIDECAR_FILE = re.compile(r"[0-9a-f]{32}\.capture\.json")
+_NOTE_NAME = ".replacing.json"
+_PLAIN_NAME = re.compile(r"[\w.-]{1,64}", re.ASCII)
+_INDEX_NAME = "index.json"
+_LOCK_NAME = ".index.lock"
+_LOCK_TIMEOUT_S = 60.0
+_LOCK_POLL_S = 0.005
+FileState = tuple[int, int, int]
+# A page index as its file has it: URL to kind. Entries of other programs may be anything; they are
+# kept.
+IndexEntries = Mapping[str, object]
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,12 +182,6 @@ def _decode(screenshot: str) -> bytes:
         return base64.b64decode("".join(payload.split()), validate=True)
     except binascii.Error as error:
         raise DocumentError(f"the screenshot is not base64 text: {error}") from error
-
-
-_WORTH_UNRECORDED = 2
-FAILURES_NAME = "failures.json"
-REDIRECTS_NAME = "redirects.json"
-_SIDECAR_FILE = re.compile(r"[0-9a-f]{32}\.capture\.json")
 
 
 def is_sidecar(name: str) -> bool:
@@ -332,10 +333,6 @@ def _worth(record: CaptureRecord) -> int:
     return 1 if record.is_suspect else 3
 
 
-_NOTE_NAME = ".replacing.json"
-_PLAIN_NAME = re.compile(r"[\w.-]{1,64}", re.ASCII)
-
-
 def replace_page(folder: Path, contents: Mapping[Path, bytes | str | None]) -> None:
     """Replace a page's files, ``None`` removing one; call while the folder is locked.
 
@@ -443,14 +440,6 @@ def _page_of_index_key(key: str) -> str | None:
     if "#" in key and not split_url(key).route:
         key = key.replace("#", "%23")
     return lookup_key(key)
-
-
-_INDEX_NAME = "index.json"
-_LOCK_NAME = ".index.lock"
-_LOCK_TIMEOUT_S = 60.0
-_LOCK_POLL_S = 0.005
-
-FileState = tuple[int, int, int]
 
 
 class IndexFile:
@@ -593,3 +582,31 @@ def _parse(raw: bytes) -> IndexEntries | None:
 def _is_lost(key: str, listed_kind: object, file_names: set[str]) -> bool:
     kind = known_kind(listed_kind)
     return kind is not None and main_file_name(key, kind) not in file_names
+
+
+def file_names_in(folder: Path) -> set[str]:
+    """Return the names of all files in a folder, none if it does not exist."""
+    try:
+        return {path.name for path in folder.iterdir()}
+    except (FileNotFoundError, NotADirectoryError):
+        return set()
+
+
+def page_stem(key: str) -> str:
+    """Return the name of a page's files without suffix."""
+    return hashlib.md5(key.encode("utf-8", "surrogatepass"), usedforsecurity=False).hexdigest()
+
+
+def index_bytes(entries: IndexEntries) -> bytes:
+    """Return the content of an index's file; half a surrogate becomes its JSON escape."""
+    text = json.dumps(entries, ensure_ascii=False, indent=2)
+    return text.encode("utf-8", "backslashreplace")
+
+
+def index_entries(content: bytes) -> IndexEntries | None:
+    """Return the entries in the content of an index's file, ``None`` where it is damaged."""
+    try:
+        entries = json.loads(content.decode("utf-8-sig"))
+    except (ValueError, RecursionError):
+        return None
+    return entries if isinstance(entries, dict) else None

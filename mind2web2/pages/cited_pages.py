@@ -10,11 +10,11 @@ from typing import Literal
 
 from mind2web2.capture.models import CaptureRecord, PageKind
 from mind2web2.pages.cache import CacheFileSys
+from mind2web2.pages.cache_files import file_names_in
 from mind2web2.pages.citations import (
     as_cited,
     write_citations,
 )
-from mind2web2.pages.stored_files import file_names_in
 from mind2web2.urls.parts import lookup_key, storage_key
 
 # Doubtful ones are missing or suspect.

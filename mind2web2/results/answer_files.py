@@ -9,7 +9,7 @@ from mind2web2.errors import UsageError
 from mind2web2.results.answers import answer_file, select_answers
 from mind2web2.results.known_answers import word_count
 from mind2web2.results.scored_answer import NEVER_EVALUATED, ScoredAnswer
-from mind2web2.results.shard_states import shard_test
+from mind2web2.results.shards import shard_test
 from mind2web2.utils.path_config import PathConfig
 
 

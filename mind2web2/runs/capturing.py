@@ -7,8 +7,8 @@ from mind2web2.capture.models import (
     NetworkSettings,
     environment_proxies,
 )
-from mind2web2.capture.network.proxy_url import parse_upstream
 from mind2web2.runs.settings import RunSettings
+from mind2web2.urls.proxies import parse_upstream
 
 
 def capture_settings(settings: RunSettings) -> CaptureSettings:

@@ -1,12 +1,14 @@
-"""Text: amounts with their nouns, and lone surrogates found and replaced."""
+"""Text: amounts with their nouns and in dollars; lone surrogates found and replaced."""
 
 from __future__ import annotations
 
+import math
 from decimal import ROUND_HALF_UP, Decimal
 
 # The least share that is not shown as 0%.
 _LEAST_SHOWN = 0.005
 _PLURALS = {"leaf": "leaves", "reply": "replies", "try": "tries"}
+_SHOWN_FULLY_FROM_USD = 0.0001
 
 
 def counted(amount: int, noun: str) -> str:
@@ -90,3 +92,22 @@ def as_unicode_text(text: str) -> str:
     if text.isascii() or is_unicode_text(text):
         return text
     return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+
+
+def dollars(cost_usd: float) -> str:
+    """Return an amount with as many digits as tell something."""
+    if math.isnan(cost_usd):
+        return "unknown"
+    if cost_usd >= 10:
+        return f"${cost_usd:,.2f}"
+    if 0 < cost_usd < _SHOWN_FULLY_FROM_USD:
+        return f"${dollars_as_given(float(f'{cost_usd:.1e}'))}"
+    return f"${cost_usd:.4f}"
+
+
+def dollars_as_given(amount_usd: float) -> str:
+    """Return an amount with the digits that it was given in, without a dollar sign."""
+    from decimal import Decimal  # slow to load
+
+    written = f"{Decimal(repr(amount_usd)):f}"
+    return written.rstrip("0").rstrip(".") if "." in written else written

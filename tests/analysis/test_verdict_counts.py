@@ -2,8 +2,7 @@
 
 import pytest
 
-from mind2web2.analysis.metrics import agent_metrics
-from mind2web2.analysis.verdict_counts import verdict_counts
+from mind2web2.analysis.metrics import agent_metrics, verdict_counts
 from mind2web2.results.claim_facts import ClaimFacts
 from mind2web2.results.scored_answer import ResultFacts, ScoredAnswer
 

@@ -20,7 +20,7 @@ from mind2web2.judge.transfer import (
     read_judgments,
     reading,
 )
-from mind2web2.utils.mounts import network_file_system
+from mind2web2.utils.machine import network_file_system
 
 
 @pytest.fixture

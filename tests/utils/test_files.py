@@ -16,7 +16,7 @@ from mind2web2.utils.files import (
     write_new,
     write_whole,
 )
-from mind2web2.utils.mounts import network_file_system
+from mind2web2.utils.machine import network_file_system
 from mind2web2.utils.process_lock import ProcessLock
 
 

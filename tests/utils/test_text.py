@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 from injection_suite.disguises import bits, selectors, tags
 
 from mind2web2.errors import UsageError
-from mind2web2.utils.dollars import dollars, dollars_as_given
 from mind2web2.utils.files import read_regular_file
 from mind2web2.utils.invisible_text import make_visible
 from mind2web2.utils.names import (
@@ -20,7 +19,13 @@ from mind2web2.utils.names import (
     natural_key,
     stamp_now,
 )
-from mind2web2.utils.text import as_unicode_text, counted, is_unicode_text
+from mind2web2.utils.text import (
+    as_unicode_text,
+    counted,
+    dollars,
+    dollars_as_given,
+    is_unicode_text,
+)
 
 SCOTLAND = "\U0001f3f4" + tags("gbsct") + "\U000e007f"
 REAL_TEXTS = {

@@ -14,8 +14,8 @@ from typing import Literal, Protocol
 from weakref import WeakValueDictionary
 
 from mind2web2.capture.models import NetworkSettings
-from mind2web2.capture.network.proxy_url import Upstream, parse_upstream
 from mind2web2.capture.network.upstream import is_private_name, upstream_for
+from mind2web2.urls.proxies import Upstream, parse_upstream
 
 IPAddress = IPv4Address | IPv6Address
 

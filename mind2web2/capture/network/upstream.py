@@ -7,8 +7,7 @@ import re
 import ssl
 from collections.abc import Callable, Mapping
 
-from mind2web2.capture.network.proxy_url import HTTPS_PORT, Upstream, parse_upstream
-from mind2web2.urls.no_proxy import is_reached_without_proxy
+from mind2web2.urls.proxies import HTTPS_PORT, Upstream, is_reached_without_proxy, parse_upstream
 
 CONNECT_TIMEOUT_S = 30.0
 

@@ -48,8 +48,7 @@ from mind2web2.llm_client.settings import check_address
 from mind2web2.runs.session import open_run
 from mind2web2.runs.settings import RunSettings
 from mind2web2.statistics.paired import Estimate
-from mind2web2.utils.dollars import dollars
-from mind2web2.utils.text import counted, percent, percent_within, points
+from mind2web2.utils.text import counted, dollars, percent, percent_within, points
 
 # MODEL@http://SERVER/v1, or https.
 _AT_SERVER = "@http"

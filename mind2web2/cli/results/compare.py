@@ -19,7 +19,7 @@ from mind2web2.cli.results.comparison_tables import print_ranking, print_verdict
 from mind2web2.cli.results.corrections import pair_lines
 from mind2web2.errors import UsageError
 from mind2web2.results.known_answers import check_record
-from mind2web2.results.shard_states import shard_caution
+from mind2web2.results.shards import shard_caution
 from mind2web2.runs.settings import RunSettings
 from mind2web2.utils.names import check_name
 from mind2web2.utils.program import program

@@ -9,8 +9,7 @@ from mind2web2.llm_client.chat import Usage
 from mind2web2.llm_client.prices import total_price_usd
 from mind2web2.plugins.probe.drafting import PROBES_A_CONTROL, Probe
 from mind2web2.statistics.uncertainty import wilson
-from mind2web2.utils.dollars import dollars
-from mind2web2.utils.text import counted, percent
+from mind2web2.utils.text import counted, dollars, percent
 
 _OUTPUT_TOKENS = 300
 # The reach of a narrow interval to either side.

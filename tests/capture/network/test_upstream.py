@@ -12,9 +12,9 @@ from mind2web2.api_tools.surroundings import downloads_from
 from mind2web2.api_tools.tool_pdf import download
 from mind2web2.capture.models import NetworkSettings
 from mind2web2.capture.network.destinations import Destinations, PrivateDestinationError
-from mind2web2.capture.network.proxy_url import parse_upstream
 from mind2web2.capture.network.upstream import upstream_for
 from mind2web2.errors import CaptureError, UsageError
+from mind2web2.urls.proxies import parse_upstream
 
 PROXIES = {"http": "http://a.example:80", "https": "http://b.example:443"}
 

@@ -32,10 +32,9 @@ from servers.judge_server import (
 from virtual_time import run_virtually
 
 from mind2web2.llm_client import LLMClient
-from mind2web2.llm_client.chat import ChatRequest, Usage
+from mind2web2.llm_client.chat import ChatRequest, Completion, Usage
 from mind2web2.llm_client.failures import RequestFailedError
 from mind2web2.llm_client.retries import Attempts, RetryPolicy
-from mind2web2.llm_client.transport import Completion
 from mind2web2.llm_client.window import Window
 
 AT_ONCE = 30

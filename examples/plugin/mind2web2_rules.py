@@ -6,9 +6,13 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import mind2web2
+from mind2web2.llm_client.chat import Completion
 from mind2web2.llm_client.providers import Provider
 from mind2web2.llm_client.settings import Service
-from mind2web2.llm_client.transport import Completion, OutputMode, WireRequest
+from mind2web2.llm_client.transport import (
+    OutputMode,
+    WireRequest,
+)
 
 BLOCK = re.compile(r"<<([a-z ]+) (\w+)>>\n(.*?)\n<<end of \1 \2>>", re.DOTALL)
 

@@ -22,9 +22,9 @@ from mind2web2.llm_client.messages import (
     with_content_as_text,
     within_limit,
 )
+from mind2web2.llm_client.structured_output import TemplateSchema
 from mind2web2.llm_client.transport import (
     OutputMode,
-    TemplateSchema,
     WireRequest,
 )
 

@@ -250,6 +250,24 @@ class ChatReply:
     judgment: str | None = field(default=None, compare=False)
 
 
+@dataclass(frozen=True, slots=True)
+class Completion:
+    """The reply to one HTTP request; ``ChatReply`` describes the common fields.
+
+    Args:
+        is_truncated: whether a token limit cut the reply off.
+        elsewhere: the fields of the reply that have words beside its text.
+    """
+
+    text: str
+    declined: str | None = None
+    is_truncated: bool = False
+    elsewhere: str = ""
+    usage: Usage = field(default_factory=Usage)
+    served_model: str | None = None
+    system_fingerprint: str | None = None
+
+
 class ChatProvider(Protocol):
     """A connection pool to one provider."""
 

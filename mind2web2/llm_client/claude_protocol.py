@@ -10,6 +10,7 @@ from typing import Any, Literal, NotRequired, TypedDict
 from mind2web2.errors import JudgeRequestError
 from mind2web2.llm_client.chat import (
     CheckedMessage,
+    Completion,
     ImagePart,
     TextPart,
     Usage,
@@ -20,7 +21,6 @@ from mind2web2.llm_client.openai_protocol import MODELS_TIMEOUT_S, read_models
 from mind2web2.llm_client.reply_body import read_body, string, text_of, tokens
 from mind2web2.llm_client.settings import Service
 from mind2web2.llm_client.transport import (
-    Completion,
     OutputMode,
     WireRequest,
     json_bytes,

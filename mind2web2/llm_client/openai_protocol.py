@@ -9,7 +9,7 @@ from urllib.parse import quote, urlsplit, urlunsplit
 from pydantic import ValidationError
 
 from mind2web2.errors import UsageError
-from mind2web2.llm_client.chat import Parameters, Usage
+from mind2web2.llm_client.chat import Completion, Parameters, Usage
 from mind2web2.llm_client.failures import RequestFailedError
 from mind2web2.llm_client.http import Server
 from mind2web2.llm_client.reply_body import error_in_reply, read_body, string, text_of, tokens
@@ -27,7 +27,6 @@ from mind2web2.llm_client.settings import (
     variable,
 )
 from mind2web2.llm_client.transport import (
-    Completion,
     JsonBody,
     OutputMode,
     ReplyPart,

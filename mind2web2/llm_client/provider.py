@@ -27,6 +27,7 @@ from mind2web2.llm_client.chat import (
     ChatReply,
     ChatRequest,
     CheckedMessage,
+    Completion,
     Limit,
     Message,
     Retries,
@@ -54,7 +55,6 @@ from mind2web2.llm_client.structured_output import (
     schema_text,
 )
 from mind2web2.llm_client.transport import (
-    Completion,
     Transport,
     WireRequest,
 )

@@ -13,9 +13,8 @@ from collections.abc import Awaitable, Callable
 from contextlib import nullcontext
 from dataclasses import dataclass
 
-from mind2web2.llm_client.chat import Limit, Retries, SentRequests, Slowdown, Usage
+from mind2web2.llm_client.chat import Completion, Limit, Retries, SentRequests, Slowdown, Usage
 from mind2web2.llm_client.failures import RequestFailedError
-from mind2web2.llm_client.transport import Completion
 from mind2web2.llm_client.window import Window
 
 log = logging.getLogger(__name__)

@@ -7,14 +7,35 @@ import json
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from itertools import filterfalse
 from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
-from mind2web2.llm_client.chat import CheckedMessage
-from mind2web2.llm_client.transport import Completion, JsonSchema, TemplateSchema
+from mind2web2.llm_client.chat import CheckedMessage, Completion
 from mind2web2.prompts import BlockChain
+
+JsonSchema = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class TemplateSchema:
+    """The JSON schema of a template.
+
+    Args:
+        name: the template's name in the characters that providers allow.
+        full: pydantic's schema with every property required.
+        strict: the same in the strict subset, ``None`` if it cannot be expressed there (free-form
+            dicts).
+        is_object: whether a JSON object fills the template, as modes and tools require.
+    """
+
+    name: str
+    full: JsonSchema
+    strict: JsonSchema | None
+    is_object: bool
+
 
 # Keywords of strict modes. pydantic checks the others (defaults, string lengths).
 _STRICT_KEYWORDS = frozenset(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import Enum
 from operator import attrgetter
 from typing import Any, Protocol
@@ -14,31 +14,12 @@ from pydantic import BaseModel, ConfigDict
 
 from mind2web2.llm_client.chat import (
     CheckedMessage,
+    Completion,
     Parameters,
-    Usage,
 )
 from mind2web2.llm_client.settings import Service
+from mind2web2.llm_client.structured_output import TemplateSchema
 from mind2web2.prompts import HashedText
-
-JsonSchema = dict[str, Any]
-
-
-@dataclass(frozen=True, slots=True)
-class TemplateSchema:
-    """The JSON schema of a template.
-
-    Args:
-        name: the template's name in the characters that providers allow.
-        full: pydantic's schema with every property required.
-        strict: the same in the strict subset, ``None`` if it cannot be expressed there (free-form
-            dicts).
-        is_object: whether a JSON object fills the template, as modes and tools require.
-    """
-
-    name: str
-    full: JsonSchema
-    strict: JsonSchema | None
-    is_object: bool
 
 
 class OutputMode(Enum):
@@ -74,24 +55,6 @@ class WireRequest:
     marks_cache: bool
     extra: Parameters
     name: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Completion:
-    """The reply to one HTTP request; ``ChatReply`` describes the common fields.
-
-    Args:
-        is_truncated: whether a token limit cut the reply off.
-        elsewhere: the fields of the reply that have words beside its text.
-    """
-
-    text: str
-    declined: str | None = None
-    is_truncated: bool = False
-    elsewhere: str = ""
-    usage: Usage = field(default_factory=Usage)
-    served_model: str | None = None
-    system_fingerprint: str | None = None
 
 
 class ReplyPart(BaseModel):

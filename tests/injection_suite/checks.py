@@ -13,9 +13,8 @@ from injection_suite.attacks import TASK_CODE
 from injection_suite.carriers import claim_with
 from injection_suite.material import Material, materials
 
-from mind2web2.llm_client.chat import Message
+from mind2web2.llm_client.chat import Completion, Message
 from mind2web2.llm_client.structured_output import InvalidOutputError, repair_messages
-from mind2web2.llm_client.transport import Completion
 from mind2web2.pages.link_judge import discovery_messages
 from mind2web2.prompts import HashedText, flags_of, one_a_kind
 from mind2web2.rubric.verdicts import Flag

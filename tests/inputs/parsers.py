@@ -40,10 +40,10 @@ from mind2web2.judge.judgment import Judgment
 from mind2web2.judge.store import JudgmentStore
 from mind2web2.judge.transfer import open_for_replay
 from mind2web2.llm_client import claude_protocol, openai_protocol
+from mind2web2.llm_client.chat import Completion
 from mind2web2.llm_client.failures import RequestFailedError, failure_from_body
 from mind2web2.llm_client.settings import check_address, public_address
 from mind2web2.llm_client.structured_output import InvalidOutputError, read_reply
-from mind2web2.llm_client.transport import Completion
 from mind2web2.pages.cache import CacheFileSys
 from mind2web2.pages.citations import cited_urls, listed_urls
 from mind2web2.pages.cited_pages import AgentCache, TaskCitations

@@ -7,12 +7,12 @@ from inputs.limited import outcome_within
 from mind2web2.capture.page.documents import FetchedDocument, charset_of, file_name_of
 from mind2web2.capture.pdf import RenderSettings, render_pages
 from mind2web2.errors import DocumentError, WorkerError
+from mind2web2.llm_client.chat import Completion
 from mind2web2.llm_client.structured_output import (
     InvalidOutputError,
     json_text,
     read_reply,
 )
-from mind2web2.llm_client.transport import Completion
 from mind2web2.pages.citations import cited_urls
 from mind2web2.urls.markdown import URLs, regex_find_urls
 from mind2web2.urls.parts import (

@@ -9,8 +9,8 @@ from mind2web2.errors import CacheWriteError, JudgmentStoreError, UsageError
 from mind2web2.judge.judgment import Judgment
 from mind2web2.judge.store import JudgmentStore
 from mind2web2.judge.transfer import open_for_replay
+from mind2web2.llm_client.chat import Completion
 from mind2web2.llm_client.structured_output import InvalidOutputError, read_reply
-from mind2web2.llm_client.transport import Completion
 from mind2web2.pages.cache import CacheFileSys
 from mind2web2.results.known_answers import task_answers
 from mind2web2.urls.markdown import URLs

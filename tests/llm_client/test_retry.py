@@ -7,9 +7,9 @@ from email.utils import format_datetime
 import pytest
 from virtual_time import run_virtually
 
+from mind2web2.llm_client.chat import Completion
 from mind2web2.llm_client.failures import RequestFailedError
 from mind2web2.llm_client.retries import Attempts, RetryPolicy
-from mind2web2.llm_client.transport import Completion
 from mind2web2.llm_client.window import Window
 from mind2web2.utils.retry_after import retry_after_s
 

@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal
 import pytest
 from pydantic import BaseModel, ConfigDict, Field, HttpUrl, RootModel
 
+from mind2web2.llm_client.chat import Completion
 from mind2web2.llm_client.structured_output import (
     InvalidOutputError,
     json_text,
@@ -16,7 +17,6 @@ from mind2web2.llm_client.structured_output import (
     schema_of,
     schema_text,
 )
-from mind2web2.llm_client.transport import Completion
 
 
 class Colour(Enum):

@@ -6,9 +6,9 @@ import random
 import pytest
 from virtual_time import run_virtually
 
+from mind2web2.llm_client.chat import Completion
 from mind2web2.llm_client.failures import RequestFailedError
 from mind2web2.llm_client.retries import Attempts, RetryPolicy
-from mind2web2.llm_client.transport import Completion
 from mind2web2.llm_client.window import FIRST_WINDOW, Window
 
 

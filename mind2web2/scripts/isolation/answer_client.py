@@ -23,9 +23,8 @@ from mind2web2.errors import (
 from mind2web2.judge.failures import FailureLatch, cut_off_noted, unexpected
 from mind2web2.judge.protocol import Failure, JudgeLedger, Noted, QuestionContext
 from mind2web2.llm_client.async_calls import AsyncCalls
-from mind2web2.llm_client.chat import ChatReply, ChatRequest, ImageLimit, Limit
+from mind2web2.llm_client.chat import ChatReply, ChatRequest, Completion, ImageLimit, Limit
 from mind2web2.llm_client.structured_output import InvalidOutputError, read_reply
-from mind2web2.llm_client.transport import Completion
 from mind2web2.rubric.verdicts import Evidence, ExtractionRecord, Undecided
 from mind2web2.scripts.isolation import rpc
 from mind2web2.scripts.isolation.messages import Filled, Judged, PageInfo, SentRequest, SentTemplate

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from mind2web2.errors import Mind2Web2Error
-from mind2web2.judge.protocol import JudgeLedger, Voter
+from mind2web2.judge.protocol import JudgeLedger
 from mind2web2.judge.session import JudgeSession
 from mind2web2.llm_client.chat import ChatReply, Usage
 from mind2web2.rubric.verdicts import ExtractionRecord
@@ -156,7 +156,7 @@ async def result_by_policy(
             call=call,
             ahead=None,
             moment=datetime.now(UTC),
-            voter=Voter("policy"),
+            shows_images=True,
             endpoint="policy",
             cache_dir=Path(folder),
             logger_name="policy",
@@ -164,7 +164,6 @@ async def result_by_policy(
             with_captures=False,
             stored_at_first=None,
             network=isolation.network,
-            skips=[],
             known={},
         )
         async with answer_processes(

@@ -286,7 +286,6 @@ class RenderSettings:
     max_text_pages: int = 100
     dpi: int = 144
     jpeg_quality: int = 85
-    max_side_px: int = MAX_PAGE_IMAGE_SIDE_PX
 
 
 def looks_like_pdf(start: bytes) -> bool:
@@ -477,7 +476,7 @@ def _draw(page: pypdfium2.PdfPage, settings: RenderSettings) -> bytes:
         settings.dpi / POINTS_PER_INCH,
         math.sqrt(MAX_PAGE_IMAGE_PIXELS / (width_pt * height_pt)),
         # Rounded up, it is drawn with as many pixels as are allowed.
-        (settings.max_side_px - 0.5) / max(width_pt, height_pt),
+        (MAX_PAGE_IMAGE_SIDE_PX - 0.5) / max(width_pt, height_pt),
     )
     picture = page.render(scale=scale).to_pil().convert("RGB")
     return encode_jpeg(picture, settings.jpeg_quality)
@@ -523,7 +522,6 @@ async def render_pdf(
     max_text_pages: int = 100,
     dpi: int = 144,
     jpeg_quality: int = 85,
-    max_side_px: int | None = None,
     timeout_s: float = 120.0,
 ) -> RenderedPdf:
     """Return a PDF's page images and text, worked out in another process.
@@ -536,6 +534,5 @@ async def render_pdf(
         max_text_pages,
         dpi,
         jpeg_quality,
-        max_side_px or MAX_PAGE_IMAGE_SIDE_PX,
     )
     return await run_in_worker(render_pages, data, settings, timeout_s=timeout_s)

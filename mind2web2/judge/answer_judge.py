@@ -55,8 +55,7 @@ class AnswerJudge(JudgeSession, AsyncCalls):
         stop: Stop | None = None,
         turn: Turn | None = None,
     ) -> None:
-        super().__init__(Usage(), run.image_limit)
-        self.recorded_limits = run.settings.image_limits
+        super().__init__(Usage(), shows_images=run.settings.shows_images)
         self._run = run
         self._source = (task_id, answer_name)
         self.stop = stop or Stop()

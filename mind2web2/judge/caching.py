@@ -23,7 +23,7 @@ from mind2web2.errors import (
     JudgmentStoreError,
 )
 from mind2web2.judge.budget import Budget
-from mind2web2.judge.judgment import Judgment, RecordedSkip, judgment_key
+from mind2web2.judge.judgment import Judgment, judgment_key
 from mind2web2.judge.permit import AnswerLimits, CircuitBreaker, Permit
 from mind2web2.judge.protocol import (
     AskedQuestion,
@@ -39,13 +39,11 @@ from mind2web2.llm_client.chat import (
     ChatProvider,
     ChatReply,
     ChatRequest,
-    ImageLimit,
     MeasuredProvider,
     SentRequests,
     Usage,
 )
 from mind2web2.llm_client.prices import price_usd, total_price_usd
-from mind2web2.rubric.vote_rule import DEFAULT_TRIALS
 from mind2web2.utils.aio import to_the_end
 from mind2web2.utils.text import counted
 
@@ -69,17 +67,12 @@ class CachingJudge:
         budget: Budget | None = None,
         observer: QuestionObserver | None = None,
     ) -> None:
-        if provider is None:
-            own = ImageLimit(max_images=settings.max_images)
-            named = store.image_limits(settings.replayed_endpoint, settings.model)
-            settings = replace(settings, image_limits=(own, *named))
-        else:
+        if provider is not None:
             # Loading the price list takes a third of a second: now, rather than with the first
             # reply.
             price_usd(Usage(), settings.model, settings.own_price)
-        self.settings: JudgeSpec = settings
+        self.settings = settings
         self.price = settings.own_price
-        self.image_limit = settings.image_limit
         self._keyed_body = settings.keyed_body
         self._extra = settings.parameters
         self._price_share = settings.price_share
@@ -366,26 +359,6 @@ class CachingJudge:
         # answered.
         if self._observer is not None and (sent_ns is not None or asked.judgment is not None):
             self._observer(replace(asked, started_ns=sent_ns or asked.started_ns))
-
-    def recorded_skips(self, source: tuple[str, str]) -> list[RecordedSkip]:
-        """Return what a replayed run has recorded about skips of an answer's verifications."""
-        if self._provider is not None:
-            return []
-        return self._store.recorded_skips(self._judge_of_gates(), source)
-
-    def _judge_of_gates(self) -> tuple[object, ...]:
-        """Return the judge as the keys of records about skips name it."""
-        settings = self.settings
-        judge: tuple[object, ...] = (
-            settings.model,
-            settings.temperature,
-            settings.reasoning_effort,
-        )
-        judge += () if settings.max_images is None else (settings.max_images,)
-        judge += () if self._keyed_body is None else (self._keyed_body,)
-        if settings.votes != DEFAULT_TRIALS:
-            judge += ("votes", str(settings.votes))
-        return judge
 
     def _count(
         self, reply: ChatReply, sent: SentRequests, task_id: str, *, judgments: int

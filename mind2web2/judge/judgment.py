@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Literal
 
@@ -90,34 +89,6 @@ def judgment_key(request: ChatRequest, trial: int) -> str:
     }
     canonical = json.dumps(asked, sort_keys=True, ensure_ascii=True, default=str)
     return hashlib.sha256(canonical.encode()).hexdigest()
-
-
-@dataclass(frozen=True)
-class RecordedSkip:
-    """The record that a run of an earlier version made of a verification's gate.
-
-    Args:
-        ordinal: of the verification, among those with the same node and claim, from 1.
-        reason: why it was skipped, empty if it was not.
-    """
-
-    node: str | None
-    claim: str | None
-    ordinal: int
-    reason: str
-
-
-def gate_key(
-    judge: tuple[object, ...],
-    task_id: str,
-    answer_name: str,
-    node: str | None,
-    claim: str | None,
-    ordinal: int,
-) -> str:
-    """Return the hash that identifies one verification of an answer by one judge."""
-    named = json.dumps(["gate", *judge, task_id, answer_name, node, claim, ordinal])
-    return hashlib.sha256(named.encode()).hexdigest()
 
 
 @lru_cache(maxsize=512)

@@ -5,14 +5,14 @@ It is the interface that extractor and verifier ask, and its notes on them.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol, TypeVar
 
 from mind2web2.errors import Mind2Web2Error
 from mind2web2.judge.judgment import Judgment
 from mind2web2.judge.record import Rejection, ServiceAnswer
-from mind2web2.llm_client.chat import NO_LIMIT, ChatReply, ChatRequest, ImageLimit, Limit, Usage
+from mind2web2.llm_client.chat import ChatReply, ChatRequest, Limit, Usage
 
 Purpose = Literal["verify", "extract", "script"]
 Noted = Literal["doubts", "refused_downloads", "ignored_arguments", "script_faults"]
@@ -114,12 +114,8 @@ class Judge(Protocol):
         """Return usage and notes, for scripts and reports."""
 
     @property
-    def image_limit(self) -> ImageLimit:
-        """Return the limit that the run sets: none, or no images at all."""
-
-    @property
-    def recorded_limits(self) -> Sequence[ImageLimit]:
-        """Return, for a replay, the limits that the recorded run met, most images first."""
+    def shows_images(self) -> bool:
+        """Tell whether the judge is shown images."""
 
     def model_for(self, requested: str) -> str:
         """Return the model that answers where a script names ``requested``."""
@@ -144,24 +140,3 @@ class Judge(Protocol):
 
     def note(self, kind: Noted, text: str) -> None:
         """Add a note to the ledger."""
-
-    def recorded_skip(self, subject: QuestionContext, skip_reason: str | None) -> str | None:
-        """Return why a verification is skipped, ``None`` if it is not.
-
-        Runs of earlier versions recorded the reason where it depended on the order of verdicts; a
-        replay of such a run returns the record instead of ``skip_reason``.
-        """
-
-
-@dataclass(frozen=True)
-class Voter:
-    """A judge as a script's process knows it: it has neither server nor key.
-
-    Args:
-        image_limit: that the run sets: none, or no images at all.
-        image_limits: for a replay, the limits that the recorded run met.
-    """
-
-    model: str
-    image_limit: ImageLimit = NO_LIMIT
-    image_limits: tuple[ImageLimit, ...] = ()

@@ -13,9 +13,7 @@ from typing import Any
 
 from mind2web2.errors import UsageError
 from mind2web2.judge.judgment import FLEX_PRICE_SHARE
-from mind2web2.judge.protocol import Voter
 from mind2web2.judge.record import REPLAY, JudgeIdentity, JudgeRecord, JudgmentSource, server_named
-from mind2web2.llm_client.chat import NO_LIMIT, ImageLimit
 from mind2web2.llm_client.own_price import OwnPrice
 from mind2web2.llm_client.settings import (
     DEFAULT_JUDGE_MODEL,
@@ -50,8 +48,6 @@ class JudgeSpec:
         replayed_endpoint: for a replay, the server whose judgments count; ``None`` takes any
             server's.
         replayed_from: for a replay, the file of its judgments.
-        image_limits: for a replay, the limits within which the recorded run may have asked: its
-            own, and those that the judge named; read from the store.
 
     Raises:
         UsageError: a value is not such as its option takes.
@@ -71,7 +67,6 @@ class JudgeSpec:
     price: OwnPrice | tuple[float, float] | tuple[float, float, float] | None = None
     replayed_endpoint: str | None = None
     replayed_from: JudgmentSource | None = None
-    image_limits: tuple[ImageLimit, ...] = ()
 
     def __post_init__(self) -> None:
         self._check()
@@ -116,19 +111,14 @@ class JudgeSpec:
         return keyed_part(self.parameters)
 
     @property
-    def image_limit(self) -> ImageLimit:
-        """Return the limit of images that the run sets: none, or no images at all."""
-        return ImageLimit(max_images=0) if self.max_images == 0 else NO_LIMIT
+    def shows_images(self) -> bool:
+        """Tell whether the judge is shown images."""
+        return self.max_images != 0
 
     @property
     def own_price(self) -> OwnPrice | None:
         """Return the price that the user gave."""
         return None if self.price is None else OwnPrice(*self.price)
-
-    @property
-    def voter(self) -> Voter:
-        """Return the judge as a script's process knows it."""
-        return Voter(self.model, self.image_limit, self.image_limits)
 
     def with_prices(self, prices: Mapping[str, OwnPrice]) -> JudgeSpec:
         """Return the judge with the user's prices by model, where it has none of its own."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import math
 import sqlite3
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -17,9 +16,9 @@ from typing import NamedTuple, Self, TypeVar
 from pydantic import ValidationError
 
 from mind2web2.errors import JudgmentStoreError
-from mind2web2.judge.judgment import Judgment, RecordedSkip, gate_key, problem_of
+from mind2web2.judge.judgment import Judgment, problem_of
 from mind2web2.judge.record import JudgeIdentity
-from mind2web2.llm_client.chat import ImageLimit, Usage
+from mind2web2.llm_client.chat import Usage
 from mind2web2.utils.aio import ThreadQueue
 from mind2web2.utils.machine import network_file_system
 from mind2web2.utils.shown_text import one_line
@@ -207,39 +206,6 @@ class JudgmentStore:
         )
         return [Usage(input_tokens=read, output_tokens=said) for read, said in rows]
 
-    def image_limits(self, endpoint: str | None, model: str) -> list[ImageLimit]:
-        """Return the limits that a judge (at any endpoint if ``None``) has named, highest first."""
-        rows = self._in_thread(
-            lambda: self._connection.execute(
-                "SELECT DISTINCT text FROM judgments "
-                "WHERE outcome = 'fewer_images' AND endpoint = ifnull(?, endpoint) AND model = ?",
-                (endpoint, model),
-            ).fetchall()
-        )
-        limits = [ImageLimit.model_validate_json(text) for (text,) in rows]
-        return sorted(
-            limits,
-            key=lambda limit: (-_or_any(limit.max_images), -_or_any(limit.max_side_px)),
-        )
-
-    def recorded_skips(
-        self, judge: tuple[object, ...], source: tuple[str, str]
-    ) -> list[RecordedSkip]:
-        """Return the records of gates of an answer, which runs of earlier versions made.
-
-        Args:
-            judge: as ``gate_key`` takes it.
-            source: task id and answer name.
-        """
-        clause = "WHERE purpose = 'gate' AND task_id = ? AND answer_name = ?"
-        gates = self._in_thread(lambda: list(self._read(clause, source)))
-        return [
-            RecordedSkip(gate.node, gate.claim, ordinal, gate.text)
-            for gate in gates
-            for ordinal in range(1, len(gates) + 1)
-            if gate.key == gate_key(judge, *source, gate.node, gate.claim, ordinal)
-        ]
-
     def add(self, judgments: Iterable[Judgment]) -> int:
         """Store many judgments, keep those already stored, and return how many were new."""
         wanted = list(judgments)
@@ -363,10 +329,6 @@ class JudgmentStore:
             f"{verb} INTO judgments ({', '.join(_COLUMNS)}) VALUES ({marks})",
             map(_row_of, judgments),
         )
-
-
-def _or_any(limit: int | None) -> float:
-    return math.inf if limit is None else limit
 
 
 def _switch_to_wal(connection: sqlite3.Connection) -> None:

@@ -37,14 +37,12 @@ async def screenshot_parts(screenshot: bytes, settings: PageSettings) -> ShownPa
     Raises:
         DocumentError: it cannot be read.
     """
-    side_px = settings.max_side_px or max(settings.image_max_width, settings.part_height)
-    part_height_px = min(settings.part_height, side_px)
     cut_it = partial(
         cut_screenshot,
-        max_width_px=min(settings.image_max_width, side_px),
+        max_width_px=settings.image_max_width,
         max_height_px=settings.image_max_height,
-        part_height_px=part_height_px,
-        overlap_px=min(settings.part_overlap, part_height_px // 4),
+        part_height_px=settings.part_height,
+        overlap_px=min(settings.part_overlap, settings.part_height // 4),
         jpeg_quality=settings.jpeg_quality,
     )
     parts = await run_in_worker(cut_it, screenshot, timeout_s=_SCREENSHOT_TIMEOUT_S)
@@ -110,7 +108,6 @@ async def _pdf_page(
         max_image_pages=settings.max_pdf_images if with_images else 0,
         max_text_pages=settings.max_pdf_text_pages,
         jpeg_quality=settings.jpeg_quality,
-        max_side_px=settings.max_side_px,
         timeout_s=_PDF_TIMEOUT_S,
     )
     images = await asyncio.to_thread(_data_urls, rendered.images)

@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from pydantic import NonNegativeInt, PositiveInt
 
 from mind2web2.capture.models import PageKind, RenderedPdf
-from mind2web2.llm_client.chat import ImageLimit
 from mind2web2.prompts import HashedText, encodable, flags_of, one_a_kind
 from mind2web2.rubric.verdicts import TO_THIS_JUDGE, Flag, PageShown
 from mind2web2.utils.invisible_text import make_visible
@@ -26,7 +25,6 @@ class PageSettings:
             is cut.
         part_height: a screenshot is shown in parts of this height, since models shrink taller
             images until nothing can be read; neighbours share ``part_overlap`` pixels.
-        max_side_px: of a screenshot's part or the image of a PDF page; ``None`` for no other limit.
     """
 
     max_text_chars: NonNegativeInt = 400_000
@@ -37,7 +35,6 @@ class PageSettings:
     jpeg_quality: NonNegativeInt = 85
     max_pdf_images: NonNegativeInt = 50
     max_pdf_text_pages: NonNegativeInt = 100
-    max_side_px: PositiveInt | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +51,6 @@ class PreparedPage:
         troubles: kinds of trouble in its capture.
         flags: passages of text or address that look as if they were written for the judge.
         times_halved: how often it was cut for the judge's context.
-        limit: on its images, to which it was cut; ``None`` where none are wanted.
         captured_at: UTC, ISO 8601; ``None`` where the cache does not know.
         captured_by: the browser that it was captured with.
         doubt: why another machine or day might give another content.
@@ -71,7 +67,6 @@ class PreparedPage:
     troubles: tuple[str, ...] = ()
     flags: tuple[Flag, ...] = ()
     times_halved: int = 0
-    limit: ImageLimit | None = None
     captured_at: str | None = None
     captured_by: str | None = None
     doubt: str | None = None
@@ -96,31 +91,18 @@ class PreparedPage:
             captured_by=self.captured_by,
         )
 
-    def within(self, limit: ImageLimit) -> PreparedPage:
-        """Return the page with no more images than a limit allows: the first of them.
-
-        Taller ones would show more of the page, but models scale these down until nothing can be
-        read.
-        """
-        count = limit.max_images
-        notes = self.notes
-        if count == 0:
-            notes = (*notes, f"no images are {TO_THIS_JUDGE}")
-        elif count is not None and count < len(self.images):
-            notes = (
-                *notes,
-                f"images: the first {count} of {len(self.images)} are {TO_THIS_JUDGE}",
-            )
-        if self.images[:count] and limit.max_side_px is not None:
-            notes = (
-                *notes,
-                f"images have at most {limit.max_side_px} pixels a side, as this judge takes them",
-            )
-        return replace(self, images=self.images[:count], notes=notes, limit=limit)
+    def without_images(self) -> PreparedPage:
+        """Return the page as a judge is shown it that is shown no images."""
+        return replace(self, images=(), notes=(*self.notes, f"no images are {TO_THIS_JUDGE}"))
 
     def as_shown(self, images: int) -> PreparedPage:
-        """Return the page as a judge was shown it, with so many images."""
-        return self.within(ImageLimit(max_images=images)) if images < len(self.images) else self
+        """Return the page as a judge was shown it, with the first so many images."""
+        if images >= len(self.images):
+            return self
+        if not images:
+            return self.without_images()
+        note = f"images: the first {images} of {len(self.images)} are {TO_THIS_JUDGE}"
+        return replace(self, images=self.images[:images], notes=(*self.notes, note))
 
     def halve(self) -> PreparedPage:
         """Return the page with half its text and images, for a judge with a short context."""

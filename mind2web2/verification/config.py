@@ -43,9 +43,7 @@ class EvaluatorConfig:
     max_pdf_images: int = 50
     max_pdf_text_pages: int = 100
 
-    def page_settings(self, max_side_px: int | None = None) -> PageSettings:
-        """Return the part on how pages are prepared, for a judge that takes no larger images."""
-        names = {field.name for field in fields(PageSettings)} - {"max_side_px"}
-        return PageSettings(
-            **{name: getattr(self, name) for name in names}, max_side_px=max_side_px
-        )
+    def page_settings(self) -> PageSettings:
+        """Return the part on how pages are prepared."""
+        names = [field.name for field in fields(PageSettings)]
+        return PageSettings(**{name: getattr(self, name) for name in names})

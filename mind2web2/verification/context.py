@@ -5,8 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
-from itertools import accumulate
+from dataclasses import dataclass, field
 from typing import Generic, TypeVar, cast
 
 from pydantic import BaseModel
@@ -21,10 +20,8 @@ from mind2web2.errors import (
 )
 from mind2web2.judge.protocol import Judge, QuestionContext
 from mind2web2.llm_client.chat import (
-    NO_LIMIT,
     ChatReply,
     ChatRequest,
-    ImageLimit,
     Limit,
     Message,
     ReplyCheck,
@@ -71,49 +68,48 @@ class EvaluationContext:
     looked_up: dict[str, str | None] = field(default_factory=dict)
     votes: int = DEFAULT_TRIALS
 
-    async def page(
-        self, url: str, with_images: bool, limit: ImageLimit | None = None
-    ) -> PreparedPage:
+    async def page(self, url: str, with_images: bool) -> PreparedPage:
         """Return a page as the judge is to be shown it.
-
-        Args:
-            limit: of its images, in place of the judge's.
 
         Raises:
             CaptureError: it is unavailable.
             PageBugError: an unforeseen error, which costs one leaf.
         """
+        if with_images and not self.judge.shows_images:
+            return (await self._page(url, with_images=False)).without_images()
+        return await self._page(url, with_images)
+
+    async def _page(self, url: str, with_images: bool) -> PreparedPage:
         if not url.strip():
             raise CaptureError(NO_PAGE_NAMED)
         if self.cache is None:
             raise CaptureError("this evaluation has no page cache")
-        limit = limit or self.judge.image_limit
         shown = self.looked_up.setdefault(url, None)
         try:
             with self._failures_noted(f"page {url} cannot be prepared"):
-                page = await self.library.page(self._page_request(url, with_images, limit))
+                page = await self.library.page(self._page_request(url, with_images))
         except DoubtfulPageError as error:
             self.judge.note("doubts", f"{url}: {error}")
             raise
         self.looked_up[url] = shown or page.sha256
         if page.doubt is not None:
             self.judge.note("doubts", f"{url}: {page.doubt}")
-        return page.within(limit) if with_images else page
+        return page
 
     async def page_info(self, url: str) -> tuple[list[str], str]:
         """Return a page's images as data URLs and its text.
 
         Raises CaptureError: it is unavailable.
         """
-        # All images, whatever the judge takes: they are the script's own affair.
-        page = await self.page(url, with_images=True, limit=NO_LIMIT)
+        # All images, whatever the judge is shown: they are the script's own affair.
+        page = await self._page(url, with_images=True)
         return [str(image) for image in page.images], str(page.text)
 
     async def prepare(self, url: str, with_images: bool) -> None:
         """Make a page ready that may be asked for; nothing is noted of it before it is."""
         if self.cache is not None:
-            limit = self.judge.image_limit
-            await self.library.page(self._page_request(url, with_images, limit))
+            with_images = with_images and self.judge.shows_images
+            await self.library.page(self._page_request(url, with_images))
 
     async def cached(self, urls: Sequence[str]) -> list[bool]:
         """Tell of each page whether it was stored before this run captured any.
@@ -144,12 +140,12 @@ class EvaluationContext:
             self.logger.exception(effect)
             raise PageBugError(f"{type(error).__name__}: {error}") from error
 
-    def _page_request(self, url: str, with_images: bool, limit: ImageLimit) -> PageRequest:
+    def _page_request(self, url: str, with_images: bool) -> PageRequest:
         return PageRequest(
             cache=cast("PageCache", self.cache),
             url=url,
-            settings=replace(self.settings, max_side_px=limit.max_side_px),
-            with_images=with_images and limit.max_images != 0,
+            settings=self.settings,
+            with_images=with_images,
             capture=self.capture,
             limit=self.page_limit,
             logger=self.logger,
@@ -174,7 +170,6 @@ class EvaluationContext:
         Raises:
             JudgeError: the judge failed for good, or the question does not fit even so.
         """
-        recorded: Iterator[ImageLimit] | None = None
         while True:
             request = ChatRequest(
                 model=self.model,
@@ -182,48 +177,19 @@ class EvaluationContext:
                 template=template,
                 check=check,
             )
-            less: PreparedPage | None = None
             try:
                 reply = await self.judge.ask(request, subject, self.llm_limit)
             except JudgmentMissingError as error:
-                if recorded is None:
-                    recorded = iter(self._recorded_limits(page))
-                limit = next(recorded, None)
-                if page is not None and limit is not None:
-                    less = await self._page_within_limit(page, limit)
-                elif others_may_decide:
+                if others_may_decide:
                     raise
-                else:
-                    raise self.judge.fail(error) from error.__cause__
+                raise self.judge.fail(error) from error.__cause__
             except ContextTooLongError as error:
                 if page is None or page.times_halved == _FURTHER_CUTS:
                     raise self.judge.fail(error) from error.__cause__
-                less = page.halve()
+                page = page.halve()
             else:
                 # A judge fills the template it was given or declines.
                 return Answered(reply, cast("Template | None", reply.value), page)
-            page = less
-
-    def _recorded_limits(self, page: PreparedPage | None) -> list[ImageLimit]:
-        """Return other limits within which the recorded run may have asked about a page.
-
-        It may have asked before or after it knew what the judge takes. The question says that no
-        images are shown also where the page has none.
-        """
-        if page is None or page.limit is None:
-            return []
-        merged = accumulate(self.judge.recorded_limits, ImageLimit.merge)
-        return [limit for limit in dict.fromkeys(merged) if limit != page.limit]
-
-    async def _page_within_limit(self, page: PreparedPage, limit: ImageLimit) -> PreparedPage:
-        """Return the page within another limit on its images, cut as often as it was."""
-        try:
-            other = await self.page(page.url, True, limit)
-        except CaptureError as gone:
-            raise self.judge.fail(MachineError(f"page {page.url} is gone: {gone}")) from gone
-        for _ in range(page.times_halved):
-            other = other.halve()
-        return other
 
 
 @dataclass(frozen=True)

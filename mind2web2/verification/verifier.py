@@ -10,7 +10,6 @@ from typing import Any
 
 from mind2web2.errors import MachineError, Mind2Web2Error, PageBugError
 from mind2web2.judge.failures import cut_off_noted
-from mind2web2.judge.protocol import QuestionContext
 from mind2web2.prompts import NO_INSTRUCTION, encodable
 from mind2web2.rubric.node import VerificationNode, blocks
 from mind2web2.rubric.values import is_empty
@@ -111,8 +110,6 @@ class Verifier(ScriptAccess):
             if gates and gates[0].undecided is None:
                 blocked_by = encodable(gates[0].id)
                 reason = skip_reason(gates[0].id, gates[0].verdict.status)
-            subject = QuestionContext("verify", verification.node_id, verification.claim)
-            reason = self._context.judge.recorded_skip(subject, reason)
             if reason is not None:
                 return self._skip(verification, node, reason, blocked_by)
             pages = pages or _read(sources)

@@ -10,8 +10,6 @@ from projects import call, claim_in, entered, read_json
 from servers.judge_server import JudgeServer, image_urls, prompt_text, status
 
 from mind2web2.cli import evaluate_main, main
-from mind2web2.judge.spec import JudgeSpec
-from mind2web2.llm_client.chat import ImageLimit
 from mind2web2.llm_client.messages import longest_side_px
 
 URLS = [f"https://lake.test/{name}" for name in ("a", "b", "c")]
@@ -216,23 +214,3 @@ def test_the_settings_file_may_say_that_none_are_shown(project):
     with JudgeServer(verdict) as server:
         assert evaluate("--judge_base_url", server.base_url).returncode == 0
     assert {page[0] for page in shown(project)[0]} == {0}
-
-
-def test_replies_that_an_earlier_version_stored_under_a_limit_are_found(project, monkeypatch):
-    """It asked about the images within the limit, and kept the refusal beside the replies."""
-    limit = ImageLimit(max_images=2)
-    with JudgeServer(verdict) as server, monkeypatch.context() as patch:
-        patch.setattr(JudgeSpec, "image_limit", limit)
-        assert evaluate("--judge_base_url", server.base_url).returncode == 0
-    before = shown(project)
-    assert {page[0] for page in before[0]} == {2}
-    with sqlite3.connect(project.results / "judgments.sqlite3") as store:
-        store.execute("UPDATE judgments SET images = NULL")
-        store.execute("CREATE TEMP TABLE refusals AS SELECT * FROM judgments LIMIT 1")
-        store.execute(
-            "UPDATE refusals SET key = 'other', outcome = 'fewer_images', text = ?",
-            (limit.model_dump_json(),),
-        )
-        store.execute("INSERT INTO judgments SELECT * FROM refusals")
-    assert evaluate("--llm_provider", "replay").returncode == 0
-    assert shown(project) == before

@@ -129,12 +129,6 @@ async def test_an_unavailable_page_gives_an_empty_template(tmp_path):
     assert await extractor.extract_from_url("which?", "https://lake.example/gone", Town) == Town()
 
 
-def test_pages_are_prepared_within_what_a_judge_takes():
-    """The settings name the rest."""
-    settings = EvaluatorConfig(jpeg_quality=70).page_settings(600)
-    assert (settings.max_side_px, settings.jpeg_quality) == (600, 70)
-
-
 def test_settings_have_the_published_defaults():
     """Each may be overridden on an instance."""
     published = {

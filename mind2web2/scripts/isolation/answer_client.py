@@ -5,8 +5,6 @@ The run has the judge and the pages, and is asked for everything.
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, cast
 
@@ -23,7 +21,7 @@ from mind2web2.errors import (
 from mind2web2.judge.failures import FailureLatch, cut_off_noted, unexpected
 from mind2web2.judge.protocol import Failure, JudgeLedger, Noted, QuestionContext
 from mind2web2.llm_client.async_calls import AsyncCalls
-from mind2web2.llm_client.chat import ChatReply, ChatRequest, Completion, ImageLimit, Limit
+from mind2web2.llm_client.chat import ChatReply, ChatRequest, Completion, Limit
 from mind2web2.llm_client.structured_output import InvalidOutputError, read_reply
 from mind2web2.rubric.verdicts import Evidence, ExtractionRecord, Undecided
 from mind2web2.scripts.isolation import rpc
@@ -41,9 +39,8 @@ from mind2web2.verification.stand_ins import marked_instance, marked_text
 from mind2web2.verification.templates import OWN_TEMPLATES
 
 if TYPE_CHECKING:
-    from mind2web2.judge.judgment import RecordedSkip
-    from mind2web2.judge.protocol import Voter
     from mind2web2.judge.service_request import ServiceRequest
+    from mind2web2.scripts.isolation.messages import PassJob
     from mind2web2.scripts.isolation.rpc import RpcClient
     from mind2web2.verification.run_questions import AskedClaim, AskedForm, Given
 
@@ -119,31 +116,21 @@ class AnswerClient(AsyncCalls):
 
     It has the run's judge, whatever model the script names.
 
-    Args:
-        skips: what a replayed run has recorded about skipped verifications.
+    Attributes:
+        shows_images: whether the judge is shown images.
     """
 
-    def __init__(
-        self,
-        run: RpcClient,
-        voter: Voter,
-        endpoint: str,
-        answer: str,
-        skips: Sequence[RecordedSkip] = (),
-        stops: ScriptStops | None = None,
-    ) -> None:
+    def __init__(self, run: RpcClient, job: PassJob, stops: ScriptStops) -> None:
+        self.shows_images = job.shows_images
         self._run = run
-        self._voter = voter
-        self._endpoint = endpoint
-        self._answer = answer
-        self._skips = {(each.node, each.claim, each.ordinal): each for each in skips}
-        self._gates: Counter[tuple[str | None, str | None]] = Counter()
-        self._stops = stops or ScriptStops()
+        self._model = job.call.model
+        self._endpoint = job.endpoint
+        self._answer = job.call.answer
+        self._stops = stops
         self._count = 0
         self._latch = FailureLatch()
         self._templates = ScriptTemplates()
         self.questions: PassQuestions | WaitingQuestions = WaitingQuestions(run)
-        self.image_limit = self._voter.image_limit
 
     @property
     def failure(self) -> Mind2Web2Error | None:
@@ -159,18 +146,13 @@ class AnswerClient(AsyncCalls):
         return ledger
 
     @property
-    def recorded_limits(self) -> Sequence[ImageLimit]:
-        """Return the image limits that the recorded run met."""
-        return self._voter.image_limits
-
-    @property
     def endpoint(self) -> str:
         """Return the name of the judge's server."""
         return self._endpoint
 
     def model_for(self, requested: str) -> str:  # noqa: ARG002 (one run has one judge, options.md)
         """Return the run's model."""
-        return self._voter.model
+        return self._model
 
     def response(self, **_keywords: Any) -> Any:
         """Refuse: this client is asynchronous (eval-scripts.md)."""
@@ -189,13 +171,6 @@ class AnswerClient(AsyncCalls):
     def end(self) -> None:
         """Ask nothing more, for tasks that the script left running after its evaluation."""
         self._latch.fail(EvalScriptError("the evaluation is over"))
-
-    def recorded_skip(self, subject: QuestionContext, skip_reason: str | None) -> str | None:
-        """Return why a verification is skipped, as ``Judge.recorded_skip`` promises."""
-        same = (subject.node, subject.claim)
-        self._gates[same] += 1
-        recorded = self._skips.get((*same, self._gates[same]))
-        return skip_reason if recorded is None else recorded.reason or None
 
     async def chat(self, request: ChatRequest, limit: Limit | None = None) -> ChatReply:  # noqa: ARG002
         """Answer a request of the script's own; the same one again is another trial."""

@@ -9,8 +9,7 @@ from typing import Any, Literal
 
 from mind2web2.capture.models import NetworkSettings
 from mind2web2.errors import CaptureError, PageBugError
-from mind2web2.judge.judgment import RecordedSkip
-from mind2web2.judge.protocol import JudgeLedger, Voter
+from mind2web2.judge.protocol import JudgeLedger
 from mind2web2.llm_client.chat import ChatReply
 from mind2web2.llm_client.own_price import OwnPrice
 from mind2web2.rubric.verdicts import Evidence, ExtractionRecord
@@ -94,13 +93,12 @@ class PassJob:
         package_level: the least level of the package's own log.
         with_captures: the run captures pages that are not stored.
         stored_at_first: addresses of the pages that were stored before the run (``PageLibrary``).
-        skips: what a replayed run has recorded about skipped verifications.
     """
 
     call: ScriptCall
     ahead: Ahead | None
     moment: datetime
-    voter: Voter
+    shows_images: bool
     endpoint: str
     cache_dir: Path
     logger_name: str
@@ -108,7 +106,6 @@ class PassJob:
     with_captures: bool
     stored_at_first: frozenset[str] | None
     network: NetworkSettings
-    skips: list[RecordedSkip]
     known: dict[str, str]
     has_all_replies: bool = False
 

@@ -111,7 +111,7 @@ async def isolated_result(
         call=call,
         ahead=None,
         moment=datetime.now(UTC),
-        voter=run.judge.settings.voter,
+        shows_images=run.judge.settings.shows_images,
         endpoint=run.judge.endpoint,
         cache_dir=cache.task_cache.task_dir,
         logger_name=logger.name,
@@ -119,7 +119,6 @@ async def isolated_result(
         with_captures=cache.captures is not None,
         stored_at_first=cache.page_library.stored_at_first(cache),
         network=isolation.network,
-        skips=run.judge.recorded_skips((task_id, call.answer_name)),
         known={},
         has_all_replies=run.judge.is_replay,
     )

@@ -174,14 +174,7 @@ class ScriptHome:
         # The lines that a script printed before a crash are kept.
         sys.stdout.reconfigure(line_buffering=True)  # type: ignore[union-attr]  # typeshed: any TextIO
         random.seed(f"{job.call.answer_name} {job.call.answer}")
-        judge = AnswerClient(
-            client,
-            job.voter,
-            job.endpoint,
-            job.call.answer,
-            job.skips,
-            self._stops,
-        )
+        judge = AnswerClient(client, job, self._stops)
         self._job.limits.apply_to_this_process()
         self._clock.begin(job.moment)
         if job.ahead is None:

@@ -22,7 +22,6 @@ from injection_suite.carriers import (
     page_url,
     pdf_page,
 )
-from mind2web2.pages.run_browser import run_browser
 from servers.local_http import Answer, LocalHttp
 
 from mind2web2.capture.models import CaptureSettings, NetworkSettings
@@ -30,6 +29,7 @@ from mind2web2.pages.cache import CacheFileSys
 from mind2web2.pages.captures import SharedCaptures
 from mind2web2.pages.library import PageLibrary, PageRequest
 from mind2web2.pages.prepared_page import PageSettings, PreparedPage
+from mind2web2.pages.run_browser import run_browser
 
 log = logging.getLogger(__name__)
 

@@ -1,13 +1,13 @@
-"""Answers of an agent as files: written with their records, and imported from JSON lines or CSV."""
+"""Answers of an agent as files, imported from JSON lines or CSV."""
 
 from __future__ import annotations
 
 import json
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Annotated, Literal
+from typing import IO, Annotated
 
 from pydantic import AfterValidator, AliasChoices, BaseModel, Field, ValidationError
 
@@ -15,10 +15,9 @@ from mind2web2.benchmark.task_lists import Task, csv_rows
 from mind2web2.errors import AnswerError, ResultWriteError, UsageError
 from mind2web2.results.answers import (
     MAX_ANSWER_BYTES,
-    RunRecord,
+    is_empty_answer,
     read_answer,
-    read_run_record,
-    run_record_path,
+    uniform_text,
 )
 from mind2web2.results.result_file import MAX_TIME_S
 from mind2web2.utils.files import write_whole
@@ -58,11 +57,7 @@ class _Row(BaseModel):
     seconds: float | None = Field(
         None, ge=0, le=MAX_TIME_S, validation_alias=AliasChoices("seconds", "time_seconds")
     )
-    cost_usd: float | None = Field(
-        None, ge=0, allow_inf_nan=False, validation_alias=AliasChoices("cost_usd", "cost")
-    )
-    agent: str | None = Field(None, validation_alias=AliasChoices("agent", "model"))
-    status: Literal["answered", "empty", "error"] | None = None
+    model: str | None = Field(None, validation_alias=AliasChoices("model", "agent"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,44 +73,40 @@ class RunPlace:
         return self.folder / f"answer_{self.number}.md"
 
     @property
-    def record(self) -> Path:
-        """Return the path of the record."""
-        return run_record_path(self.folder, self.number)
-
-    @property
     def name(self) -> str:
         """Return task and answer for messages."""
         return f"{self.folder.name}/{self.answer.stem}"
 
 
-def write_run(place: RunPlace, record: RunRecord, text: str | None, meta: JsonObject) -> None:
-    """Write an answer with its meta file and record.
-
-    Raises:
-        ResultWriteError: the folder cannot be written.
-    """
-    content = {name: value for name, value in asdict(record).items() if value is not None}
-    files: dict[Path, str] = {}
-    if text is not None:
-        if meta:
-            files[place.answer.with_suffix(".meta.json")] = json.dumps(meta) + "\n"
-        files[place.answer] = text
-    # Last: a run without a record is asked again, unless its answer is there.
-    files[place.record] = json.dumps(content, ensure_ascii=False) + "\n"
-    try:
-        for path, written in files.items():
-            write_whole(path, written.encode("utf-8", "replace"))
-    except OSError as error:
-        raise ResultWriteError.at(place.folder, error) from error
-
-
 @dataclass(frozen=True, slots=True)
 class ImportedRun:
-    """One row of a file."""
+    """One row of a file: an answer, empty where the agent gave none, and its meta file."""
 
     place: RunPlace
-    text: str | None
-    record: RunRecord
+    text: str
+    meta: JsonObject
+
+    def is_stored(self) -> bool:
+        """Tell whether the folder has this answer."""
+        if not self.place.answer.exists():
+            return False
+        if not self.text:
+            return is_empty_answer(self.place.answer)
+        try:
+            return read_answer(self.place.answer) == uniform_text(self.text)
+        except AnswerError:
+            return False
+
+    def write(self) -> None:
+        """Write answer and meta file. Raises ResultWriteError: the folder cannot be written."""
+        try:
+            if self.meta:
+                meta = (json.dumps(self.meta) + "\n").encode()
+                write_whole(self.place.answer.with_suffix(".meta.json"), meta)
+            # Last: an answer that is there is not imported again.
+            write_whole(self.place.answer, self.text.encode())
+        except OSError as error:
+            raise ResultWriteError.at(self.place.folder, error) from error
 
 
 def read_answers(path: Path, tasks: list[Task], agent_folder: Path) -> list[ImportedRun]:
@@ -169,8 +160,8 @@ class _ImportedRows:
         row = _parsed(content, where)
         task_id = self._task_id(row, where)
         self._rows_of_task[task_id] += 1
-        if row.status is None and not content.keys() & set(_ANSWER_NAMES):
-            raise UsageError(f"{where}: it has neither an answer nor a status")
+        if not content.keys() & set(_ANSWER_NAMES):
+            raise UsageError(f"{where}: it has no answer: give an empty one where the agent failed")
         place = RunPlace(self._agent_folder / task_id, row.run or self._rows_of_task[task_id])
         if place in self._lines:
             raise UsageError(
@@ -204,39 +195,16 @@ def import_answers(runs: list[ImportedRun], agent_folder: Path, *, overwrite: bo
     """
     lock = ProcessLock(agent_folder / ".answering.lock")
     with lock.hold(f"another command writes to {agent_folder}: wait until it ends"):
-        new = [run for run in runs if not _is_there(run)]
-        # A killed import may have left an answer without its record.
-        other = [
-            run.place.name for run in new if run.place.answer.exists() and not _has_same_text(run)
-        ]
+        new = [run for run in runs if not run.is_stored()]
+        other = [run.place.name for run in new if run.place.answer.exists()]
         if other and not overwrite:
             raise UsageError(
                 f"{agent_folder} has other answers at {name_list(other)}: give run numbers, or "
                 "--overwrite"
             )
         for run in new:
-            if run.text is None:
-                run.place.answer.unlink(missing_ok=True)
-            seconds = run.record.seconds
-            meta: JsonObject = {} if seconds is None else {"time_seconds": seconds}
-            write_run(run.place, run.record, run.text, meta)
+            run.write()
     return len(new)
-
-
-def _is_there(run: ImportedRun) -> bool:
-    if run.text is None:
-        is_same = not run.place.answer.exists()
-    else:
-        is_same = _has_same_text(run)
-    return is_same and read_run_record(run.place.record) == run.record
-
-
-def _has_same_text(run: ImportedRun) -> bool:
-    try:
-        text = read_answer(run.place.answer)
-    except AnswerError:
-        return False
-    return run.text is not None and text == run.text.replace("\r\n", "\n").replace("\r", "\n")
 
 
 def _rows(path: Path) -> Iterator[tuple[int, str | JsonObject]]:
@@ -292,17 +260,6 @@ def _words(text: str) -> str:
 def _run_of(place: RunPlace, row: _Row, where: str) -> ImportedRun:
     if len(row.answer.encode()) > MAX_ANSWER_BYTES:
         raise UsageError(f"{where}: the answer has more than {MAX_ANSWER_BYTES:,} bytes")
-    has_text = bool(row.answer.strip())
-    status = row.status or ("answered" if has_text else "empty")
-    if (status == "answered") != has_text:
-        raise UsageError(
-            f"{where}: status {status} does not go with {'an' if has_text else 'no'} answer"
-        )
-    record = RunRecord(
-        status=status,
-        reason="as the imported file states" if status == "error" else None,
-        seconds=row.seconds,
-        cost_usd=row.cost_usd,
-        agent=row.agent,
-    )
-    return ImportedRun(place, row.answer if has_text else None, record)
+    stated = {"time_seconds": row.seconds, "model": row.model}
+    meta = {name: value for name, value in stated.items() if value is not None}
+    return ImportedRun(place, row.answer if row.answer.strip() else "", meta)

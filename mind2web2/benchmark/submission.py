@@ -24,8 +24,6 @@ from mind2web2.results.answers import (
     is_empty_answer,
     is_expected,
     read_answer,
-    read_run_record,
-    run_record_path,
 )
 from mind2web2.results.freshness import results_now
 from mind2web2.results.known_answers import agent_answers
@@ -87,10 +85,7 @@ def _check_task(folder: Path, num_runs: int, findings: Findings) -> None:
     for name in sorted(expected | found, key=natural_key):
         path = folder / name
         if name not in found:
-            number = int(path.stem.rpartition("_")[2])
-            record = read_run_record(run_record_path(folder, number))
-            status = f" (its run: {record.status.replace('_', ' ')})" if record else ""
-            findings.warnings.append(f"{path}: missing{status}")
+            findings.warnings.append(f"{path}: missing")
             continue
         if name not in expected:
             findings.warnings.append(f"{path}: beyond {counted(num_runs, 'run')}")
@@ -109,8 +104,7 @@ def _check_answer(path: Path, findings: Findings) -> None:
 
 def _check_meta(path: Path, findings: Findings) -> None:
     stem = path.name.partition(".")[0]
-    others = (path.with_name(f"{stem}.md"), path.with_name(f"{stem}.run.json"))
-    if not any(other.exists() for other in others):
+    if not path.with_name(f"{stem}.md").exists():
         findings.warnings.append(f"{path}: there is no answer of this number")
     if (problem := _meta_problem(path)) is not None:
         findings.errors.append(f"{path}: {problem}")

@@ -25,8 +25,8 @@ MAX_ANSWER_BYTES = 1_000_000
 EMPTY_ANSWER = "the agent gave an empty answer"
 
 _ANSWER_NAME = re.compile(r"answer_[1-9][0-9]*\.md", re.ASCII)
-_META_KEYS = ("time_seconds", "created")
-_META_NAME = re.compile(r"answer_[1-9][0-9]*\.(meta\.json|run\.json|run\.log)", re.ASCII)
+_META_KEYS = ("time_seconds", "created", "model")
+_META_NAME = re.compile(r"answer_[1-9][0-9]*\.meta\.json", re.ASCII)
 
 
 @dataclass(frozen=True)
@@ -54,70 +54,20 @@ class AnswerFile:
     Args:
         time_s: the agent's time, from its meta file.
         created: when it was made, as its meta file says it.
+        model: the model that answered, likewise.
     """
 
     name: str
     path: Path
     time_s: float | None = None
     created: str | None = None
+    model: str | None = None
     unknown: tuple[str, ...] = ()
 
     @property
     def stem(self) -> str:
         """Return the name without ``.md``, as result folders are called."""
         return self.path.stem
-
-
-@dataclass(frozen=True, slots=True)
-class RunRecord:
-    """How one run of the agent on a task ended, from ``answer_<k>.run.json``.
-
-    Args:
-        status: ``answered``, ``empty`` or ``error``.
-        reason: one line, for an error.
-        cost_usd: where known.
-        agent: the program or model that was asked.
-    """
-
-    status: str
-    reason: str | None = None
-    seconds: float | None = None
-    cost_usd: float | None = None
-    agent: str | None = None
-
-
-def run_record_path(task_folder: Path, number: int) -> Path:
-    """Return the path of a run's record."""
-    return task_folder / f"answer_{number}.run.json"
-
-
-def read_run_record(path: Path) -> RunRecord | None:
-    """Return a run's record, ``None`` where there is none that can be read."""
-    try:
-        fields = json.loads(read_regular_file(path))
-        return RunRecord(
-            **{name: value for name, value in fields.items() if name in RunRecord.__slots__}
-        )
-    except FileNotFoundError:
-        return None
-    except (OSError, ValueError, RecursionError, TypeError, AttributeError) as error:
-        log.warning("ignored %s: %s", path, error)
-        return None
-
-
-def _failed_runs(task_folder: Path) -> dict[str, str]:
-    """Return why runs have no answer, by answer name."""
-    failed = {}
-    for path in sorted(task_folder.glob("answer_*.run.json")):
-        name = path.name.removesuffix(".run.json") + ".md"
-        record = read_run_record(path)
-        if record is None or not _ANSWER_NAME.fullmatch(name) or (task_folder / name).exists():
-            continue
-        if record.status == "error":
-            failed[name] = f"the agent failed: {record.reason}"
-        elif record.status == "empty":
-            failed[name] = EMPTY_ANSWER
-    return failed
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,8 +80,7 @@ class TaskWork:
         script_path: the script that judges them, ``None`` if there is none.
         unscored_reason: why no answer of this task can be scored, in one line; ``None`` if they
             can.
-        failed_runs: why the agent has no answer, or an empty one, in runs that count as 0, by
-            answer name.
+        failed_runs: why runs count as 0 without a judge, by answer name.
         elsewhere: names of further answers, which other shards judge.
     """
 
@@ -269,8 +218,7 @@ def is_empty_answer(path: Path) -> bool:
 
 def failed_runs(task_folder: Path) -> dict[str, str]:
     """Return why runs of the agent count as 0, by answer name."""
-    empty = {path.name: EMPTY_ANSWER for path in answer_paths(task_folder) if is_empty_answer(path)}
-    return _failed_runs(task_folder) | empty
+    return {path.name: EMPTY_ANSWER for path in answer_paths(task_folder) if is_empty_answer(path)}
 
 
 def without_empty(
@@ -337,7 +285,6 @@ def _task_work(paths: PathConfig, task_folder: Path) -> TaskWork:
     script, unscored_reason = _script(paths, task_id)
     answers, problems = answer_files(task_folder)
     answers, empty = without_empty(answers)
-    failed_runs = _failed_runs(task_folder)
     for problem in problems:
         log.warning("task %s: %s", task_id, problem)
     return TaskWork(
@@ -347,7 +294,7 @@ def _task_work(paths: PathConfig, task_folder: Path) -> TaskWork:
         script_version=script.version if script else None,
         unscored_reason=unscored_reason,
         problems=problems,
-        failed_runs=failed_runs | empty,
+        failed_runs=empty,
     )
 
 
@@ -410,6 +357,7 @@ class _AnswerMeta(BaseModel):
 
     time_seconds: object = None
     created: object = None
+    model: object = None
 
 
 def answer_file(answer_path: Path) -> AnswerFile:
@@ -432,11 +380,11 @@ def answer_file(answer_path: Path) -> AnswerFile:
         time_s = float(stated.time_seconds)
     elif "time_seconds" in fields:
         log.warning("ignored %s: time_seconds is not a number of seconds", meta_path)
-    created = stated.created
     return AnswerFile(
         answer_path.name,
         answer_path,
         time_s,
-        None if created is None else str(created),
+        None if stated.created is None else str(stated.created),
+        None if stated.model is None else str(stated.model),
         tuple(str(name) for name in fields if name not in _META_KEYS),
     )

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 
-from mind2web2.results.answers import read_run_record
+from mind2web2.results.answers import answer_file
 from mind2web2.results.claim_facts import (
     decisive_troubles,
     flagged_pages,
@@ -47,8 +47,8 @@ _PATTERNS = {
 }
 
 
-# The runs of one agent are of one model, so that few records tell it.
-_MAX_RECORDS = 20
+# The answers of one agent are of one model, so that few of them tell it.
+_MAX_ANSWERS = 20
 _SCORES = {"passed": 1.0, "failed": 0.0, "skipped": 0.0, "initialized": 0.0}
 
 
@@ -303,12 +303,11 @@ def own_family_caution(agent_answers: Path, judges: Collection[str]) -> str | No
     """Return a caution if a judge is the agent's own model, or of the same family.
 
     Args:
-        agent_answers: the folder of the agent's answers, with the records of its runs.
+        agent_answers: the folder of the agent's answers, whose meta files name its model.
     """
-    paths = sorted(islice(agent_answers.glob("*/answer_*.run.json"), _MAX_RECORDS))
-    records = [read_run_record(path) for path in paths]
-    models = sorted({each.agent for each in records if each is not None and each.agent})
-    for model in models:
+    paths = islice(agent_answers.glob("*/answer_*.md"), _MAX_ANSWERS)
+    models = {answer_file(path).model or "" for path in paths} - {""}
+    for model in sorted(models):
         for judge in sorted(judges):
             if judge.casefold() in model.casefold():
                 return f"the judge {judge} judges answers of its own model ({model})"

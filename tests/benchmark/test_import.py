@@ -43,13 +43,13 @@ def test_json_lines(folder):
             "task_id": "lake",
             "answer": "Deep.",
             "seconds": 12.5,
-            "cost_usd": 0.1,
+            "model": "solo3",
             "question_id": 7,
             "uid": 8,
         },
         {"task_id": "lake", "answer": "Very."},
         {"question": " Where? ", "response": "There.", "run": 3},
-        {"task_id": "mill", "status": "error", "run": 1},
+        {"task_id": "mill", "answer": "", "run": 1},
     )
     run = take(folder, "a.jsonl", content)
     assert (run.returncode, run.stderr) == (0, "")
@@ -58,11 +58,11 @@ def test_json_lines(folder):
     assert [path.read_text() for path in sorted(answers.glob("*/*.md"))] == [
         "Deep.",
         "Very.",
+        "",
         "There.",
     ]
-    assert read_json(answers / "lake/answer_1.meta.json") == {"time_seconds": 12.5}
-    assert read_json(answers / "lake/answer_1.run.json")["cost_usd"] == 0.1
-    assert read_json(answers / "mill/answer_1.run.json")["status"] == "error"
+    meta = read_json(answers / "lake/answer_1.meta.json")
+    assert meta == {"time_seconds": 12.5, "model": "solo3"}
     assert "0 stored" in take(folder, "a.jsonl", content).stdout
 
 
@@ -71,7 +71,7 @@ def test_csv(folder):
     run = take(folder, "a.csv", 'task_id,answer,run\nlake,"Deep,\nvery.",2\nmill,,1\n')
     assert (run.returncode, run.stderr) == (0, "")
     assert (folder / "answers/bot/lake/answer_2.md").read_text() == "Deep,\nvery."
-    assert read_json(folder / "answers/bot/mill/answer_1.run.json")["status"] == "empty"
+    assert (folder / "answers/bot/mill/answer_1.md").read_text() == ""
 
 
 def test_other_answers_are_kept(folder):
@@ -90,15 +90,6 @@ def test_other_answers_are_kept(folder):
         == 0
     )
     assert (folder / "answers/bot/lake/answer_1.md").read_text() == "Flat."
-
-
-def test_an_answer_without_its_record_is_completed(folder):
-    """As a killed import may leave one."""
-    content = lines({"task_id": "lake", "answer": "Deep."})
-    take(folder, "a.jsonl", content)
-    (folder / "answers/bot/lake/answer_1.run.json").unlink()
-    assert "1 stored" in take(folder, "a.jsonl", content).stdout
-    assert read_json(folder / "answers/bot/lake/answer_1.run.json")["status"] == "answered"
 
 
 GOOD = lines({"task_id": "mill", "answer": "x"})
@@ -161,11 +152,6 @@ GOOD = lines({"task_id": "mill", "answer": "x"})
         ),
         (
             "a.jsonl",
-            lines({"task_id": "lake", "answer": "x", "status": "error"}),
-            "does not go with an answer",
-        ),
-        (
-            "a.jsonl",
             GOOD + "x" * 9_000_000,
             "line 2: it has more than 8,000,000 characters",
         ),
@@ -174,17 +160,17 @@ GOOD = lines({"task_id": "mill", "answer": "x"})
         (
             "a.jsonl",
             GOOD + lines({"task_id": "lake", "answr": "hi"}),
-            "line 2: it has neither an answer nor a status",
+            "line 2: it has no answer",
         ),
         (
             "a.jsonl",
             GOOD + lines({"task_id": "lake", "text": "hi"}),
-            "line 2: it has neither an answer nor a status",
+            "line 2: it has no answer",
         ),
         (
             "a.csv",
             "task_id,asnwer\nlake,x\n",
-            "a.csv, line 2: it has neither an answer nor a status",
+            "a.csv, line 2: it has no answer",
         ),
         (
             "a.csv",

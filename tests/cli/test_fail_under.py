@@ -20,9 +20,7 @@ def evaluated(tmp_path_factory):
     project.add_answer("answer_1", "Good.")
     project.add_answer("answer_2", "Bad.")
     project.add_answer("answer_3", b"\xff")
-    (project.root / "answers/bot/lake/answer_4.run.json").write_text(
-        '{"status": "error", "reason": "status 3"}'
-    )
+    project.add_answer("answer_4", "")
     (project.root / "answers/bot/lake/answer_1.meta.json").write_text('{"time_seconds": 12.5}')
     with JudgeServer(lambda body: {"reasoning": "r", "result": "Good." in str(body)}) as judge:
         words = [

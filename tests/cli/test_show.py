@@ -64,7 +64,7 @@ def project(tmp_path_factory):
         run = call(main, "evaluate", "bot", "--judge_base_url", server.base_url, "--no_capture")
         assert run.returncode == 0, run.stderr
         project.add_answer("answer_2", b"\xff", task="pond")
-        (project.root / "answers/bot/pond/answer_3.run.json").write_text('{"status": "empty"}')
+        project.add_answer("answer_3", "", task="pond")
         call(main, "evaluate", "bot", "--judge_base_url", server.base_url, "--no_capture")
         yield project
 

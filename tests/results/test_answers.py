@@ -198,8 +198,8 @@ def test_a_task_without_answers_says_so(tmp_path):
     ("meta", "expected", "warned"),
     [
         (b'{"time_seconds": 512.3}', 512.3, False),
-        (b'{"time_seconds": 7, "model": "x"}', 7.0, True),
-        (b'{"model": "x"}', None, True),
+        (b'{"time_seconds": 7, "mood": "x"}', 7.0, True),
+        (b'{"mood": "x"}', None, True),
         (b'{"time_seconds": "512"}', None, True),
         (b'{"time_seconds": true}', None, True),
         (b'{"time_seconds": -1}', None, True),

@@ -32,8 +32,10 @@ def test_names_tell_the_family(model, family):
     ],
 )
 def test_a_judge_of_the_agents_family_is_named(tmp_path, judge, words):
-    record = tmp_path / "lake" / "answer_1.run.json"
-    record.parent.mkdir()
-    record.write_text(json.dumps({"status": "answered", "agent": "gpt-5-search"}), encoding="utf-8")
+    answer = tmp_path / "lake" / "answer_1.md"
+    answer.parent.mkdir()
+    answer.write_text("Deep.", encoding="utf-8")
+    meta = json.dumps({"model": "gpt-5-search"})
+    answer.with_suffix(".meta.json").write_text(meta, encoding="utf-8")
     caution = own_family_caution(tmp_path, {judge})
     assert caution is None if words is None else words in caution

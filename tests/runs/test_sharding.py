@@ -29,10 +29,7 @@ def evaluated(tmp_path_factory):
         for number in (1, 2, 3):
             project.add_answer(f"answer_{number}", f"Deep, says {task} {number}.", task)
     (root / "answers/bot/weir/answer_2.md").write_bytes(b"\xff")
-    (root / "answers/bot/weir/answer_3.md").unlink()
-    (root / "answers/bot/weir/answer_3.run.json").write_text(
-        '{"status": "error", "reason": "exit status 3"}'
-    )
+    project.add_answer("answer_3", "", "weir")
     with JudgeServer(
         lambda body: {
             "reasoning": "read",

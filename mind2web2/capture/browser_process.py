@@ -15,7 +15,6 @@ import tempfile
 from collections.abc import Coroutine, Iterator
 from dataclasses import dataclass
 from functools import cache
-from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -25,13 +24,11 @@ from mind2web2.capture.letters import (
 )
 from mind2web2.capture.page.drawn_letters import drawn_scripts
 from mind2web2.errors import MachineError
-from mind2web2.utils.extras import missing_extra
 from mind2web2.utils.private_attributes import check_private_attributes
 
 if TYPE_CHECKING:
     from patchright.async_api import Browser as PatchrightBrowser
     from patchright.async_api import Playwright
-    from xvfbwrapper import Xvfb
 
     from mind2web2.capture.models import CaptureSettings, NetworkSettings
 
@@ -216,13 +213,6 @@ def _candidates() -> Iterator[BrowserProgram]:
 def _patchright_folder() -> Path:
     """Return where `patchright install` puts browsers."""
     configured_folder = os.environ.get("PLAYWRIGHT_BROWSERS_PATH")
-    if configured_folder == "0":
-        spec = find_spec("patchright")
-        if spec and spec.origin:
-            package = Path(spec.origin).parent
-        else:
-            package = Path()
-        return package / "driver" / "package" / ".local-browsers"
     if configured_folder:
         return Path(configured_folder)
     if sys.platform == "darwin":
@@ -230,56 +220,12 @@ def _patchright_folder() -> Path:
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "ms-playwright"
 
 
-DISPLAY_TIMEOUT_S = 15.0
-
-
-def needs_virtual_display() -> bool:
-    """Tell whether a window would have nowhere to open."""
-    return sys.platform.startswith("linux") and not (
-        os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY")
-    )
-
-
-def start_virtual_display(width_px: int, height_px: int) -> Xvfb:
-    """Start an X server without a screen on a free display number.
-
-    It ends with the last window in it.
-
-    Raises:
-        MachineError: Xvfb is not installed, or does not start.
-    """
-    try:
-        from xvfbwrapper import Xvfb
-    except ModuleNotFoundError as error:
-        what = "--headed without a screen"
-        raise MachineError(missing_extra(what, "xvfbwrapper", "display")) from error
-    environment = browser_environment()
-    arguments = ("-nolisten", "tcp", "-terminate")
-    try:
-        display = Xvfb(
-            width_px,
-            height_px,
-            environ=environment,
-            extra_args=arguments,
-            timeout=DISPLAY_TIMEOUT_S,
-        )
-        display.start()
-    except FileNotFoundError as error:
-        raise MachineError(
-            "--headed needs a screen, and there is none: run `apt-get install xvfb` or leave it out"
-        ) from error
-    except (OSError, RuntimeError) as error:
-        raise MachineError(
-            "Xvfb did not start; leave out --headed to do without a screen"
-        ) from error
-    return display
-
-
 START_TIMEOUT_S = 45.0
 CLOSE_TIMEOUT_S = 10.0
 # Prefix of the folders that patchright creates for browser profiles.
 _PROFILE_PREFIX = "playwright_chromiumdev_profile-"
 _PROCESSES = Path("/proc")
+_TELLING = re.compile(r"sandbox|error while loading|missing x server|econnrefused", re.IGNORECASE)
 
 
 class BrowserProcess:
@@ -296,7 +242,6 @@ class BrowserProcess:
         self._browser: PatchrightBrowser | None = None
         self._pid: int | None = None
         self._pid_watch: int | None = None
-        self._display: Xvfb | None = None
         self._dead_end: socket.socket | None = None
         self._profile: Path | None = None
         self._chores: set[asyncio.Task[Any]] = set()
@@ -354,8 +299,6 @@ class BrowserProcess:
         await self._finish_chores()
         self._unwatch_pid()
         await self._stop_driver()
-        if self._display is not None:
-            await asyncio.to_thread(self._display.stop)
         if self._dead_end is not None:
             self._dead_end.close()
         if self._profile is not None:
@@ -411,15 +354,6 @@ class BrowserProcess:
     async def _launch(self, program: BrowserProgram, settings: CaptureSettings) -> None:
         playwright = await self._start_driver()
         environment: dict[str, str | float | bool] = {**browser_environment()}
-        if not settings.headless and needs_virtual_display():
-            # Room for the window's own frame around the page.
-            display = await asyncio.to_thread(
-                start_virtual_display,
-                settings.viewport_width_px + 200,
-                settings.viewport_height_px + 300,
-            )
-            self._display = display
-            environment["DISPLAY"] = display.environ["DISPLAY"]
         # Connections that belong to no page go to a port that is bound but never listens.
         self._dead_end = socket.socket()
         self._dead_end.bind(("127.0.0.1", 0))
@@ -544,26 +478,17 @@ def _profile_of(pid: int) -> Path | None:
 def _reason(text: str) -> str:
     """Return the line of a long error text that names the cause."""
     lines = [line.strip(" -|║╔╗╚╝═") for line in text.splitlines()]
-    telling = [
-        line
-        for line in lines
-        if any(
-            word in line.lower()
-            for word in (
-                "sandbox",
-                "error while loading",
-                "missing x server",
-                "econnrefused",
-            )
-        )
-    ]
-    reason = (telling or [line for line in lines if line] or ["no reason given"])[0]
+    # The command that was tried names all its switches.
+    lines = [line for line in lines if line and not line.startswith("<launching>")]
+    reason = next(filter(_TELLING.search, lines), lines[0] if lines else "no reason given")
     if "sandbox" in reason.lower():
-        reason = (
+        return (
             f"{reason[:200]} This container lets the browser have no user namespaces: start it "
             "with `--security-opt seccomp=unconfined` (Docker), or, if you trust the pages, write "
             "no_sandbox = true into mind2web2.toml"
         )
+    if "x server" in reason.lower():
+        return "there is no screen: leave out --headed, or put xvfb-run before the command"
     return reason[:400]
 
 

@@ -128,14 +128,6 @@ async def test_a_missing_browser_is_said_in_one_line(machine, installed, headles
     assert "\n" not in str(error.value)
 
 
-async def test_a_window_needs_a_screen(machine):
-    """Where there is none and none can be had, the error names the cure."""
-    install(machine, "bin/chromium")
-    async with Browser(CaptureSettings(headless=False)) as browser:
-        with pytest.raises(MachineError, match="apt-get install xvfb"):
-            await browser.start()
-
-
 async def test_a_browser_that_does_not_start_is_named(machine):
     """A program that ends at once is a fault of this machine, for whoever asks for a page."""
     install(machine, "bin/chromium")
@@ -145,15 +137,24 @@ async def test_a_browser_that_does_not_start_is_named(machine):
                 await browser.start()
 
 
-async def test_a_container_without_user_namespaces_is_told_the_ways(tmp_path, monkeypatch):
-    """The browser says only that its sandbox failed."""
-    program = tmp_path / "chromium-headless-shell"
-    program.write_text("#!/bin/sh\necho 'Chromium sandboxing failed!' >&2; exit 1\n")
+@pytest.mark.parametrize(
+    ("printed", "headless", "cure"),
+    [
+        ("Chromium sandboxing failed!", True, r"seccomp=unconfined.*no_sandbox = true"),
+        ("Missing X server or $DISPLAY", False, r"leave out --headed, or put xvfb-run before"),
+    ],
+)
+async def test_a_browser_that_names_only_the_fault_is_explained(
+    tmp_path, monkeypatch, printed, headless, cure
+):
+    """The browser says that its sandbox failed, or that a window has nowhere to open."""
+    program = tmp_path / ("chromium-headless-shell" if headless else "chromium")
+    program.write_text(f"#!/bin/sh\necho '{printed}' >&2; exit 1\n")
     program.chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
     monkeypatch.setenv("PLAYWRIGHT_BROWSERS_PATH", str(tmp_path))
-    async with Browser(CaptureSettings()) as browser:
-        with pytest.raises(MachineError, match=r"seccomp=unconfined.*no_sandbox = true"):
+    async with Browser(CaptureSettings(headless=headless)) as browser:
+        with pytest.raises(MachineError, match=cure):
             await browser.start()
 
 

@@ -88,7 +88,7 @@ def test_the_same_judge_is_asked_afresh(project):
     assert first.returncode == 0
     check = "mind2web2 check-judge"
     assert f"To see how often this judge is right: {check}\n" in first.stdout
-    found = rejudged("bot")["agents"]["bot"]
+    found = rejudged("bot")
     assert len(judge.models) - asked == 3 * len(TASKS) * 2 * 4 * 2
     assert set(judge.models[asked:]) == {"judge-1"}
     assert checksums(root / "eval_results") == before
@@ -109,17 +109,13 @@ def test_the_same_judge_is_asked_afresh(project):
 
 
 def test_another_judge_is_compared_with_the_results(project):
-    """It differs at one leaf of four in one direction; two agents keep their order."""
-    root, judge = project
-    for folder in ("answers", "eval_results"):
-        shutil.copytree(root / folder / "bot", root / folder / "twin", dirs_exist_ok=True)
+    """It differs at one leaf of four in one direction."""
+    _, judge = project
     judge.fickle = ("nothing",)
-    found = rejudged("bot", "twin", "--judge_model", "judge-2")
+    found = rejudged("bot", "--judge_model", "judge-2")
     judge.fickle = ("Fact 3",)
-    shutil.rmtree(root / "answers/twin")
-    shutil.rmtree(root / "eval_results/twin")
-    agreement = found["agents"]["bot"]["agreement"]
-    assert found["agents"]["bot"]["judges"] == ["judge-1", "judge-2"]
+    agreement = found["agreement"]
+    assert found["judges"] == ["judge-1", "judge-2"]
     assert (agreement["leaves"], agreement["only_first"], agreement["only_second"]) == (
         24,
         6,
@@ -129,7 +125,7 @@ def test_another_judge_is_compared_with_the_results(project):
     # Passes 18 and 12 of 24: kappa (0.75 - 0.5) / (1 - 0.5), AC1 with a prevalence of 5/8.
     assert agreement["kappa"]["value"] == pytest.approx(0.5)
     assert agreement["ac1"]["value"] == pytest.approx((0.75 - 15 / 32) / (1 - 15 / 32), abs=1e-6)
-    assert found["agents"]["bot"]["repeatability"] is None
+    assert found["repeatability"] is None
 
 
 def test_an_estimate_asks_and_writes_nothing(project):
@@ -148,7 +144,6 @@ def test_an_estimate_asks_and_writes_nothing(project):
     ("words", "message"),
     [
         (("nobody",), "no results of agent nobody"),
-        (("bot", "bot"), "an agent is named twice"),
         (("bot", "--llm_provider", "replay"), "a replay asks no judge"),
         (
             ("bot", "--judgments", "shared.sqlite3"),

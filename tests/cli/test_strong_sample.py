@@ -60,7 +60,7 @@ def sampled(*words):
     """Return the figures of the agent that a command prints."""
     run = call(main, *STRONG, *words, "--json")
     assert run.returncode == 0, run.stderr
-    return json.loads(run.stdout)["samples"]["bot"]
+    return json.loads(run.stdout)
 
 
 def test_a_sample_corrects_the_score_and_is_continued(project):
@@ -148,7 +148,7 @@ PRICED = ("rejudge", "bot", "--judge_model", "gpt-5-mini", "--json")
 def test_the_price_of_a_sample_stands_beside_that_of_all_answers():
     """In dollars, by what the strong judge's replies cost."""
     run = call(main, *PRICED, "--sample", "8")
-    found = json.loads(run.stdout)["samples"]["bot"]
+    found = json.loads(run.stdout)
     assert found["cost_usd"] > 0
     assert found["cost_of_all_usd"] == pytest.approx(2 * found["cost_usd"], abs=2e-6)
     text = call(main, *PRICED[:-1], "--sample", "8").stdout
@@ -176,11 +176,11 @@ def test_answers_that_a_budget_paid_for_are_no_sample(project, monkeypatch):
         # A reply costs $0.0015, and eight an answer: the budget pays for nine.
         cut = call(main, *words, "--max_cost", "0.11")
         assert cut.returncode == 1, cut.stderr
-        found = json.loads(cut.stdout)["samples"]["bot"]
+        found = json.loads(cut.stdout)
         assert found["correction"] is None
         assert "--max_cost ended before the sample" in found["reason"]
         assert (sample_record()["size"], found["without_result"]) == (0, 0)
-        rest = json.loads(call(main, *words).stdout)["samples"]["bot"]
+        rest = json.loads(call(main, *words).stdout)
     assert rest["correction"]["sampled"] == 16
     # Stored questions are not asked again; the last replies of the budget may be lost.
     assert 16 * 4 * 2 <= len(asked) < 16 * 4 * 2 + 20
@@ -209,7 +209,7 @@ def test_a_sample_on_which_the_judge_fails_corrects_nothing(project, monkeypatch
         assert "bot: no corrected score" in run.stdout
         assert "corrected by" not in call(main, "metrics", "bot").stdout
         again = call(main, *STRONG, "--sample", "16", "--json")
-        found = json.loads(again.stdout)["samples"]["bot"]
+        found = json.loads(again.stdout)
         assert (found["correction"], found["without_result"]) == (None, 6)
         is_broken = False
         asked.clear()

@@ -27,8 +27,8 @@ nothing varies but the judge.
 
   mind2web2 rejudge my_agent                  judge three times with the same judge: how far does it vary?
   mind2web2 rejudge my_agent --estimate       print first what one time will cost
-  mind2web2 rejudge my_agent other --judge_model gpt-5-mini
-                                              judge once with another judge: do both agree, and rank alike?
+  mind2web2 rejudge my_agent --judge_model gpt-5-mini
+                                              judge once with another judge: do both agree?
   mind2web2 rejudge my_agent --judge_model STRONG --sample 60
                                               have a better judge correct the score by 60 random answers
 
@@ -43,7 +43,7 @@ def add_command(commands: Subcommands) -> None:
         help="judge again, to see how far the judge varies",
         description=DESCRIPTION,
     )
-    parser.add_argument("agents", metavar="AGENT", nargs="+", help="agents that have results")
+    parser.add_argument("agent", metavar="AGENT", help="an agent that has results")
     _add_options(parser)
     parser.set_defaults(run="mind2web2.cli.results.rejudge")
 

@@ -11,7 +11,6 @@ from collections.abc import Iterator, Sequence
 from contextlib import nullcontext, redirect_stdout
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import NamedTuple
 
 from rich.console import Console
 
@@ -66,19 +65,7 @@ _JUDGE = (
 
 
 @dataclass(frozen=True)
-class _Order:
-    """The orders of the command line.
-
-    They hold the settings of the runs, how often they run, and where their results go.
-    """
-
-    settings: RunSettings
-    takes: frozenset[str]
-    times: int | None
-    root: Path
-
-
-class _Agent(NamedTuple):
+class _Agent:
     """An agent with its results that count, and the settings by which it is judged again."""
 
     name: str
@@ -96,63 +83,54 @@ def run(options: argparse.Namespace) -> int:
         raise UsageError("--sample judges answers once: leave --times out")
     if options.seed and options.sample is None:
         raise UsageError("--seed goes with --sample")
-    names = [check_name("agent", name.rstrip("/")) for name in options.agents]
-    if len(set(names)) < len(names):
-        raise UsageError("an agent is named twice: name each one once")
     # The JSON does not contain the output of the evaluations.
     with redirect_stdout(sys.stderr) if options.json else nullcontext():
-        order = _Order(given_settings(options), options.takes, options.times, options.rejudged_root)
-        agents = [_agent(order, name) for name in names]
-        sampling = None
-        samples: dict[str, SampleFigures | NoSampleFigures] = {}
+        agent = _agent(options)
         if options.sample is not None:
-            sampling = Sampling(options.sample, options.seed)
-        if order.settings.estimate:
-            return _print_estimates(
-                agents if sampling is None else _first_of_samples(agents, sampling)
+            sample = _sample_of(agent, Sampling(options.sample, options.seed))
+            if agent.settings.estimate:
+                return _print_estimate(agent, sample.work_on(options.sample), 1)
+            judged = judge_sample(
+                sample, lambda work: _judge_once(agent, 1, work, _Purse.of(agent))
             )
-        if sampling is not None:
-            status, samples = _judge_samples(agents, sampling, order.settings.max_cost)
+            status, figures = judged.status, sample_figures(sample, judged)
+        elif agent.settings.estimate:
+            return _print_estimate(agent, agent.work, agent.times)
         else:
-            status = _judge_all(agents, order.settings.max_cost)
+            status = _judge_all(agent)
     if status not in (0, 1):
         return status
-    if sampling is not None:
-        _print_samples(plain_console(), samples, options.json)
+    console = plain_console()
+    if options.sample is not None:
+        _print_sample(console, agent.name, figures, options.json)
         return status
-    judged = {
-        agent.name: [
-            Judging.read(agent.folder / str(number), agent.name) for number in _numbers(agent)
-        ]
-        for agent in agents
-    }
-    found = {agent.name: _figures_of(agent, judged[agent.name]) for agent in agents}
+    found = _figures_of(agent)
     if options.json:
-        content = {"agents": {name: asdict(own) for name, own in found.items()}}
-        plain_console().print_json(json.dumps(content))
+        console.print_json(json.dumps(asdict(found)))
     else:
-        _print(plain_console(), found)
+        _print(console, found)
     return status
 
 
 # The work that is judged again
 
 
-def _agent(order: _Order, name: str) -> _Agent:
-    given = order.settings
+def _agent(options: argparse.Namespace) -> _Agent:
+    name = check_name("agent", options.agent.rstrip("/"))
+    given = given_settings(options)
     if given.judgments is not None:
         raise UsageError(
             "rejudge asks for fresh judgments: leave out --judgments, whose stored ones it would "
             "reuse"
         )
     # Folders alone: the judge may come from the results.
-    folders = with_file(given, order.takes & set(FOLDER_NAMES), is_announced=False)
+    folders = with_file(given, options.takes & set(FOLDER_NAMES), is_announced=False)
     paths = folders.paths
     check_record(paths.eval_results_root, name)
     results = [found for _, _, found in latest_results(paths.eval_results_root, name)]
     newest = max(results, key=lambda found: found.path.name, default=None)
     own, is_other = _inherit_judge(given, newest)
-    own = with_file(own, order.takes, is_announced=True)
+    own = with_file(own, options.takes, is_announced=True)
     if own.is_replay:
         raise UsageError(
             "a replay asks no judge: name the judge with --judge_model, and --llm_provider or "
@@ -175,8 +153,8 @@ def _agent(order: _Order, name: str) -> _Agent:
     # Folders of earlier versions are continued: what they did not know is not in their names.
     unnamed = {"votes"} if record.votes == DEFAULT_TRIALS else set()
     digest = hashlib.sha256(record.model_dump_json(exclude=unnamed).encode()).hexdigest()[:8]
-    folder = order.root / f"{re.sub(r'[^A-Za-z0-9.-]+', '_', record.model)}-{digest}"
-    times = order.times or (1 if is_other else _TIMES)
+    folder = options.rejudged_root / f"{re.sub(r'[^A-Za-z0-9.-]+', '_', record.model)}-{digest}"
+    times = options.times or (1 if is_other else _TIMES)
     return _Agent(name, own, work, counted, folder, times, is_other)
 
 
@@ -223,20 +201,21 @@ def _numbers(agent: _Agent) -> range:
     return range(1, agent.times + 1)
 
 
-def _judge_all(agents: Sequence[_Agent], max_cost: float | None) -> int:
+def _judge_all(agent: _Agent) -> int:
     """Judge as often as wanted.
 
     Return 1 where an answer has no result, another status to stop with.
     """
     status = 0
-    purse = _Purse(max_cost)
-    for agent in agents:
-        for each in _numbers(agent):
-            line(plain_console(), f"{agent.name}: judgment {each} of {agent.times}")
-            ended = _judge_once(agent, each, agent.work, purse)
-            if ended not in (0, 1) or purse.is_empty:
-                return ended if ended not in (0, 1) else 1
-            status = max(status, ended)
+    purse = _Purse.of(agent)
+    for each in _numbers(agent):
+        line(plain_console(), f"{agent.name}: judgment {each} of {agent.times}")
+        ended, is_cut = _judge_once(agent, each, agent.work, purse)
+        if ended not in (0, 1):
+            return ended
+        status = max(status, ended)
+        if is_cut:
+            return 1
     return status
 
 
@@ -245,11 +224,17 @@ class _Purse:
     """The rest of ``--max_cost`` for all judgments of the command."""
 
     left: float | None
-    is_empty: bool = False
+
+    @classmethod
+    def of(cls, agent: _Agent) -> _Purse:
+        """Return the money that the command line gives."""
+        return cls(agent.settings.max_cost)
 
 
-def _judge_once(agent: _Agent, number: int, work: Sequence[TaskWork], purse: _Purse) -> int:
-    """Judge answers of an agent and return the exit status."""
+def _judge_once(
+    agent: _Agent, number: int, work: Sequence[TaskWork], purse: _Purse
+) -> tuple[int, bool]:
+    """Judge answers of an agent; return the exit status and whether the money is spent."""
     settings = replace(
         agent.settings,
         eval_results_root=agent.folder / str(number),
@@ -267,47 +252,23 @@ def _judge_once(agent: _Agent, number: int, work: Sequence[TaskWork], purse: _Pu
         # Judgments of another agent's round would make equal answers vary as one.
         is_apart=True,
     )
-    if budget is not None and purse.left is not None and ended in (0, 1):
-        purse.left = round(purse.left - budget.spent_usd, 6)
-        if budget.is_reached or purse.left <= 0:
-            purse.is_empty = True
-            line(plain_console(), "--max_cost is reached. The same command continues.")
-    return ended
+    if budget is None or purse.left is None:
+        return ended, False
+    purse.left = round(purse.left - budget.spent_usd, 6)
+    is_spent = budget.is_reached or purse.left <= 0
+    if is_spent:
+        line(plain_console(), "--max_cost is reached. The same command continues.")
+    return ended, is_spent
 
 
-def _judge_samples(
-    agents: Sequence[_Agent], sampling: Sampling, max_cost: float | None
-) -> tuple[int, dict[str, SampleFigures | NoSampleFigures]]:
-    """Judge a sample of each agent and return the exit status and the figures by agent."""
-    samples = [_sample_of(agent, sampling) for agent in agents]
-    found: dict[str, SampleFigures | NoSampleFigures] = {}
-    status = 0
-    purse = _Purse(max_cost)
-    for agent, sample in zip(agents, samples, strict=True):
-
-        def judge(work: Sequence[TaskWork], agent: _Agent = agent) -> tuple[int, bool]:
-            return _judge_once(agent, 1, work, purse), purse.is_empty
-
-        judged = judge_sample(sample, judge)
-        if judged.status not in (0, 1):
-            return judged.status, found
-        status = max(status, judged.status)
-        found[agent.name] = sample_figures(sample, judged)
-        if purse.is_empty:
-            return 1, found
-    return status, found
-
-
-def _print_samples(
-    console: Console, found: dict[str, SampleFigures | NoSampleFigures], as_json: bool
+def _print_sample(
+    console: Console, name: str, found: SampleFigures | NoSampleFigures, as_json: bool
 ) -> None:
     if as_json:
-        samples = {name: own.model_dump(mode="json") for name, own in found.items()}
-        console.print_json(json.dumps({"samples": samples}))
+        console.print_json(found.model_dump_json())
         return
-    for name, own in found.items():
-        for text in sample_lines(name, own):
-            line(console, text)
+    for text in sample_lines(name, found):
+        line(console, text)
 
 
 def _sample_of(agent: _Agent, sampling: Sampling) -> StrongSample:
@@ -320,21 +281,11 @@ def _sample_of(agent: _Agent, sampling: Sampling) -> StrongSample:
     return strong_sample(agent.name, judge, agent.folder / "1", root, agent.work, sampling)
 
 
-def _first_of_samples(agents: Sequence[_Agent], sampling: Sampling) -> list[_Agent]:
-    """Return the agents with the work that their samples have at first."""
-    samples = [_sample_of(agent, sampling) for agent in agents]
-    return [
-        agent._replace(work=sample.work_on(sampling.size), times=1)
-        for agent, sample in zip(agents, samples, strict=True)
-    ]
-
-
-def _print_estimates(agents: Sequence[_Agent]) -> int:
-    for agent in agents:
-        # By the results that count: what was judged again before is not asked again.
-        settings = replace(agent.settings, overwrite=True)
-        line(plain_console(), f"{agent.name}: each of {counted(agent.times, 'judgment')} takes:")
-        print_estimate(settings, agent.name, settings.paths, agent.work)
+def _print_estimate(agent: _Agent, work: Sequence[TaskWork], times: int) -> int:
+    # By the results that count: what was judged again before is not asked again.
+    settings = replace(agent.settings, overwrite=True)
+    line(plain_console(), f"{agent.name}: each of {counted(times, 'judgment')} takes:")
+    print_estimate(settings, agent.name, settings.paths, list(work))
     return 0
 
 
@@ -351,15 +302,18 @@ class _Figures:
         agreement: of both judges, ``None`` where they are one.
     """
 
+    agent: str
     judges: tuple[str, str]
     repeatability: Repeatability | None
     agreement: JudgeAgreement | None
 
 
-def _figures_of(agent: _Agent, judgings: Sequence[Judging]) -> _Figures:
+def _figures_of(agent: _Agent) -> _Figures:
+    judgings = [Judging.read(agent.folder / str(number), agent.name) for number in _numbers(agent)]
     judges = (_judges(agent.counted), _judges(judgings[0]))
     has_other = judges[0] != judges[1] or len(judgings) == 1
     return _Figures(
+        agent.name,
         judges,
         repeatability(judgings) if len(judgings) > 1 else None,
         judge_agreement(agent.counted, judgings[0]) if has_other else None,
@@ -371,14 +325,13 @@ def _judges(judging: Judging) -> str:
     return "; ".join(sorted(named))
 
 
-def _print(console: Console, found: dict[str, _Figures]) -> None:
-    for name, own in found.items():
-        if own.repeatability is not None:
-            for text in _repeated_lines(own.judges[1], own.repeatability):
-                line(console, f"{name}: {text}")
-        if own.agreement is not None:
-            for text in _agreement_lines(own.judges, own.agreement):
-                line(console, f"{name}: {text}")
+def _print(console: Console, found: _Figures) -> None:
+    if found.repeatability is not None:
+        for text in _repeated_lines(found.judges[1], found.repeatability):
+            line(console, f"{found.agent}: {text}")
+    if found.agreement is not None:
+        for text in _agreement_lines(found.judges, found.agreement):
+            line(console, f"{found.agent}: {text}")
 
 
 def _repeated_lines(judge: str, found: Repeatability) -> Iterator[str]:

@@ -46,11 +46,7 @@ from mind2web2.results.stored_results import (
 from mind2web2.results.task_summary import SUMMARY_NAME
 from mind2web2.rubric.arithmetic import explanations
 from mind2web2.rubric.written_tree import WrittenNode
-from mind2web2.scripts.rubric_file import RUBRIC_SUFFIX
-from mind2web2.scripts.rubric_outline import tree_lines
-from mind2web2.scripts.rubric_reading import read_rubric
-from mind2web2.scripts.yaml_lines import YamlFileError
-from mind2web2.utils.files import file_sha256, read_regular_file, text_sha256
+from mind2web2.utils.files import read_regular_file, text_sha256
 from mind2web2.utils.names import did_you_mean, is_file_name, name_list, natural_key
 from mind2web2.utils.path_config import PathConfig
 from mind2web2.utils.program import program
@@ -271,7 +267,6 @@ class Catalog:
             "markdown": markdown_tree(text or ""),
             "has_text": text is not None,
             "trees": [list(tree_rows(tree, doubts)) for tree in result.trees],
-            "rubric": self._rubric(result),
             "info": result.info(),
             "extractions": [
                 record.model_dump(mode="json", exclude_defaults=True)
@@ -279,19 +274,6 @@ class Catalog:
             ],
             "facts": _provenance_facts(result) | {"barred": self._barred(key, text or "", result)},
         }
-
-    def _rubric(self, result: ResultFile) -> list[str] | None:
-        """Return the tree of the result's rubric file, ``None`` if it was a script."""
-        made_from = result.provenance
-        if made_from is None or not made_from.script.endswith(RUBRIC_SUFFIX):
-            return None
-        path = self.paths.eval_scripts_root / made_from.script
-        try:
-            lines = list(tree_lines(read_rubric(path).rubric))
-            is_same = file_sha256(path) == made_from.script_sha256
-        except (OSError, YamlFileError):
-            return [f"{path} cannot be read any more."]
-        return lines if is_same else [f"{path} has changed since this result.", *lines]
 
     def answer_text(self, key: AnswerKey) -> str | None:
         """Return the text that was judged, ``None`` where it was not kept."""

@@ -146,7 +146,7 @@ def _redact(answer: Json, content: ReportContent) -> Json:
         [row | {"desc": REDACTED} if row["depth"] == 0 else row for row in tree]
         for tree in answer["trees"]
     ]
-    return answer | {"trees": trees, "rubric": None}
+    return answer | {"trees": trees}
 
 
 def _doubts(catalog: Catalog, content: ReportContent) -> Json:

@@ -65,7 +65,6 @@ export function Answer({ steps, options }) {
           ${[
             ["text", "Answer"],
             ["task", "Task"],
-            ...(data.rubric ? [["rubric", "Rubric"]] : []),
             ["provenance", "How it was judged"],
           ].map(
             ([name, title]) =>
@@ -75,8 +74,6 @@ export function Answer({ steps, options }) {
         ${
           beside === "provenance"
             ? html`<${Provenance} answer=${data} />`
-            : beside === "rubric"
-            ? html`<pre class="raw">${data.rubric.join("\n")}</pre>`
             : beside === "task"
               ? html`<p class="pre">${data.trees[0]?.[0]?.desc || "The result does not hold the text of the task."}</p>`
               : data.has_text

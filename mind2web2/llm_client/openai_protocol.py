@@ -136,7 +136,7 @@ _FILTERS = re.compile(
 )
 _TRUNCATED = ("length", "max_tokens", "model_length")
 # Where servers put the text of a reply that they take for thinking or for a call of a tool.
-_OTHER_PLACES = ("reasoning_content", "reasoning", "tool_calls", "function_call")
+_OTHER_PLACES = ("reasoning_content", "reasoning", "thinking", "tool_calls", "function_call")
 
 
 class _Model(ReplyPart):

@@ -12,6 +12,8 @@ from mind2web2.utils.json_text import JsonObject, mappings
 from mind2web2.utils.shown_text import SHORTEST_ECHO, start_of, without_secrets
 from mind2web2.utils.text import as_unicode_text
 
+# How the lines of an event stream begin; one with a colon is a comment.
+_STREAM_LINES = ("data:", "event:", ":")
 # A server that reports more, or less than nothing, counts wrongly.
 _MAX_TOKENS = 1_000_000_000
 _NO_SUCH_PATH = "unexpected endpoint"
@@ -28,7 +30,7 @@ def read_body(content: str, wanted: str, secrets: tuple[str, ...] = ()) -> JsonO
     """
     # Replies are stored and shown; some servers echo keys.
     content = without_secrets(content.removeprefix("\ufeff"), secrets, SHORTEST_ECHO)
-    if content.startswith("data:"):
+    if content.startswith(_STREAM_LINES):
         raise RequestFailedError(
             "the server sends its reply as an event stream, which was not asked for and cannot be "
             "read",

@@ -96,6 +96,12 @@ def content(text: Content, finish_reason: str = "stop") -> Fault:
     return Fault(content=text, finish_reason=finish_reason)
 
 
+def completion(text: Content, finish_reason: str = "stop", **more: Any) -> Body:
+    """Return the body of a completion, to which ``message`` and ``usage`` may be given."""
+    message = {"role": "assistant", "content": _as_text(text), **more.pop("message", {})}
+    return {"choices": [{"message": message, "finish_reason": finish_reason}], "model": "m", **more}
+
+
 def truncated(text: str = '{"reasoning": "the pa') -> Fault:
     """Answer with content cut off at the token limit."""
     return Fault(content=text, finish_reason="length")
@@ -499,10 +505,13 @@ class _Handler(BaseHTTPRequestHandler):
         if fault.drops == "before":
             self.connection.shutdown(socket.SHUT_RDWR)
             return
-        self.send_response(fault.status)
-        self.send_header("Content-Type", "application/json")
-        self.send_header("Content-Length", str(len(payload)))
-        for name, value in fault.headers.items():
+        self.send_response_only(fault.status)
+        headers = {
+            "Date": self.date_time_string(),
+            "Content-Type": "application/json",
+            "Content-Length": str(len(payload)),
+        }
+        for name, value in {**headers, **fault.headers}.items():
             self.send_header(name, value)
         self.end_headers()
         self.wfile.write(payload[: len(payload) // 2] if fault.drops else payload)

@@ -1,7 +1,15 @@
 """The claims that a model makes of statements, and which of them are believed."""
 
-import pytest
+import json
+import re
+from pathlib import Path
 
+import pytest
+from projects import block_in, call, entered
+from servers.judge_server import JudgeServer, prompt_text
+
+from mind2web2.cli import main
+from mind2web2.pages.cache import CacheFileSys
 from mind2web2.plugins.check.claims import ChunkClaims, chunks_of, claims_of, fitting
 from mind2web2.plugins.check.statements import read_report
 
@@ -66,3 +74,64 @@ def test_statements_without_spaces_between_words_are_split():
     parts = ["大坝建于1936年。", "大坝高221米。"]
     found = fitting(chunk, entries((1, parts)))
     assert claims_of(chunk, found)[0].claims == parts
+
+
+TOWNS = {
+    "Alder has 1001 inhabitants": "Alder has 1001 inhabitants.",
+    "Birch has 1002 wells": "Birch has 1002 wells.",
+    "Cedar has 1003 bridges": "Cedar has 1003 bridges.",
+    "Dorn lies at the sea": "Dorn lies at the sea.",
+    "Elm opened in 1911 and its hall holds 300 and it has 7 doors and 9 windows and 11 bells and 13 "
+    "stairs and 15 lamps and 17 gates and 19 clocks and a tower of 40 metres": "Elm opened in 1911. "
+    "Its hall holds 300. Elm has 7 doors, 9 windows, 11 bells, 13 stairs, 15 lamps and 99 gates.",
+}
+ELM = ["Elm opened in 1911.", "Elm's hall holds 300.", "Elm has a tower of 40 metres."]
+ELM += [f"Elm has {n}." for n in ("7 doors", "9 windows", "11 bells", "13 stairs", "15 lamps")]
+ELM += ["Elm has 17 gates.", "Elm has 19 clocks."]
+# What a model may do with its numbers, beginning with nothing.
+NUMBERINGS = {
+    "right": lambda entries: entries,
+    "from zero": lambda entries: [{**each, "number": each["number"] - 1} for each in entries],
+    "swapped": lambda entries: [
+        {**each, "number": len(entries) + 1 - each["number"]} for each in entries
+    ],
+    "doubled": lambda entries: entries + entries[:2],
+    "all the same": lambda entries: [{**each, "number": 1} for each in entries],
+    "one less": lambda entries: entries[1:],
+}
+
+
+def splitting(number):
+    """Return a judge that splits statements, and compares numbers and names with the page."""
+
+    def reply(body):
+        text = prompt_text(body)
+        claim, shown = block_in(text, "claim"), block_in(text, "page") or ""
+        if claim is not None:
+            words = re.findall(r"\d+|Alder|Birch|Cedar|Dorn|Elm", claim)
+            return {"reasoning": "r", "result": all(word in shown for word in words), "quote": ""}
+        numbered = re.findall(r"^(\d+)\. (.*)$", block_in(text, "answer"), re.MULTILINE)
+        entries = [
+            {"number": int(n), "checkable": True, "claims": ELM if "Elm" in said else [said]}
+            for n, said in numbered
+        ]
+        return {"statements": number(entries)}
+
+    return reply
+
+
+@pytest.mark.parametrize("name", NUMBERINGS)
+def test_each_statement_is_judged_by_its_own_page(tmp_path, monkeypatch, name):
+    entered(tmp_path, monkeypatch)
+    cache = CacheFileSys(tmp_path / "checks/towns/cache/towns/report")
+    lines = []
+    for number, (said, shown) in enumerate(TOWNS.items()):
+        cache.put_web(f"https://towns.example/{number}", shown, None)
+        lines.append(f"{said} ([page](https://towns.example/{number})).\n")
+    Path("towns.md").write_text("\n".join(lines))
+    with JudgeServer(splitting(NUMBERINGS[name])) as server:
+        judge = ("--judge_base_url", server.base_url, "--judge_model", "m")
+        done = call(main, "check", "towns.md", "--no_capture", "-o", "out.json", *judge)
+    assert done.returncode == 0, done.stderr
+    statements = json.loads(Path("out.json").read_text())["statements"]
+    assert [each["verdict"] for each in statements] == ["supported"] * 4 + ["not there"]

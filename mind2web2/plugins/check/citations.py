@@ -19,7 +19,7 @@ _LOST = re.compile(
     r"\ue200[a-z_]*cite[^\ue201\n]{0,400}\ue201"
     r"|(?:file)?cite(?:[\ue000-\uf8ff]*turn\d+[a-z]+\d+)+[\ue000-\uf8ff]*"
     r"|【[^【】\n]{0,40}†[^【】\n]{0,80}】|【\s*(?:turn\d|oaicite)[^】\n]{0,80}】"
-    r"|\[\s*turn\d+[a-z]+\d+[^\]\n]{0,80}\]"
+    r"|\[\s*(?:cite:\s*)?turn\d+[a-z]+\d+[^\]\n]{0,80}\]"
     r"|\[\d{1,3}†[^\]\n]{0,40}\](?:\[\d{1,3}[^\]\n]{0,20}\])*"
     r"|:?contentReference\[oaicite:[^\]\n]{0,20}\](?:\{index=\d+\})?"
     r"|<grok:render\b[^<>]*>(?:[\s\S]{0,400}?</grok:render>)?",

@@ -117,7 +117,7 @@ def labels_in(content: str) -> Labels | None:
     """Return the labels of a mark's content such as ``1, 3-5``; ``None`` if it is none."""
     text = unicodedata.normalize("NFKC", content.replace("⁻", "-"))
     text = re.sub(r"[\\*^@#]|:$", "", "".join(str(unicodedata.digit(each, each)) for each in text))
-    text = re.sub(rf"^\s*{_WORD}\s*[:：]\s*", "", text, flags=re.IGNORECASE).strip(" _")
+    text = re.sub(rf"^\s*{_WORD}\s*[:：]\s*", "", text, flags=re.IGNORECASE).strip(" _()")
     names: list[str] = []
     kinds: set[str] = set()
     parts = [part for part in _SEPARATOR.split(text) if not _LOCATOR.fullmatch(part)]

@@ -31,10 +31,11 @@ _SENTENCE = re.compile(r"(?<!\.)[.?!]$|[。？！]$")
 _YEAR = re.compile(r"\b(?:1[5-9]|20)\d\d[a-z]?\b")
 _MARKUP = re.compile(r"[*_\[\]#]+")
 _SAME_SOURCE = re.compile(
-    r"\W*(?:ibid|ebd|ebenda|id\.|idem|a\.\s?a\.\s?O|同上|там же)\b", re.IGNORECASE
+    r"\W*(?:ibid(?:em)?|ebd|ebenda|id(?:em)?|a\.\s?a\.\s?O|loc\.\s?cit|同上|там же)\b",
+    re.IGNORECASE,
 )
 _OTHER_NOTE = re.compile(
-    r"\b(?:see|supra|siehe|vgl\.|voir)[\w\s.,]{0,20}?\b(?:notes?|n\.|nn?|fn\.?|footnote|anm\.|ref\.?)\s*(\d{1,3})",
+    r"\b(?:see|cf\.|supra|op\.\s?cit\.|siehe|vgl\.|voir)[\w\s.,(]{0,20}?\b(?:notes?|n\.|nn?|fn\.?|footnote|anm\.|ref\.?)\s*(\d{1,3})",
     re.IGNORECASE,
 )
 _MOSTLY = 0.8

@@ -56,42 +56,6 @@ def test_code_and_wrapped_links_of_a_page() -> None:
     ]
 
 
-@pytest.mark.parametrize(
-    ("page", "expected"),
-    [
-        (
-            "<p>It is <span hidden>not</span>old<sup><a href='#n' role=doc-noteref>*</a></sup>.</p>"
-            "<aside id=n>* <a href='https://one.example'>One</a></aside>",
-            [("It is old[^n].", ["https://one.example"])],
-        ),
-        (
-            "<p>It is old.<a href='https://w.example/a#c1'>[1]</a></p><ol><li id=c1>"
-            "<a href='https://one.example'>One</a></ol>",
-            [("It is old.", ["https://one.example"])],
-        ),
-        (
-            "<table><tr><th>Dam<th>Year<th>Source<tr><td>Ayr<td>1932<td rowspan=2>"
-            "<a href='https://one.example'>One</a><tr><td>Wick<td>1951</table>",
-            [
-                ("Ayr | 1932 | [One](https://one.example)", ["https://one.example"]),
-                ("Wick | 1951 | [One](https://one.example)", ["https://one.example"]),
-            ],
-        ),
-    ],
-)
-def test_a_page_is_read_as_it_is_shown(page: str, expected: list[tuple[str, list[str]]]) -> None:
-    read = read_report(html_text(page))
-    assert [(each.text, each.sources) for each in read.statements] == expected
-
-
-@pytest.mark.parametrize("charset", ["windows-1252", "utf-16"])
-def test_a_page_is_read_in_its_charset(charset: str, tmp_path: Path) -> None:
-    page = f"<!doctype html><meta charset={charset}><p>Der Müller baute für 4 Mio. € Brücken."
-    (tmp_path / "a.html").write_bytes(page.encode(charset))
-    _, read = report_in(str(tmp_path / "a.html"))
-    assert [each.text for each in read.statements] == ["Der Müller baute für 4 Mio. € Brücken."]
-
-
 def test_a_file_of_another_format_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "a.docx").write_bytes(b"\xd0\xcf\x11\0old Word")
     with pytest.raises(UsageError, match="none of markdown, HTML, DOCX and PDF"):

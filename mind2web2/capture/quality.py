@@ -87,7 +87,8 @@ def failure_of_navigation(message: str) -> PageFailureError:
     )
 
 
-_DIVIDERS = re.compile(r"\s*(?:[|·•»:\u2013\u2014]|\s-\s)\s*")
+# Behind other words than a number, a colon leads to what the page is about.
+_DIVIDERS = re.compile(r"\s*(?:[|·•»\u2013\u2014]|(?<=\d):|\s-\s)\s*|(?<=[.!?])\s+")
 _MARKUP = re.compile(r"\]\([^()\s]*\)|[#*_`>\[\]\\|]+")
 _ENDS = " .!?…"
 # "Page not found error when saving" is somebody's question, and no error page.
@@ -528,11 +529,9 @@ def _is_login_host(address: SplitResult, observed: PageObservation) -> bool:
 
 
 def _soft_404(observed: PageObservation) -> str | None:
-    named = [
-        _names_a_lost_page(title, observed) for title in (observed.plain_title, observed.heading)
-    ]
-    # Beside a menu and a footer, title and heading say it both.
-    if all(named) or (any(named) and observed.length <= _LONGEST_NOTICE):
+    # Beside it there may be any menu and footer.
+    titles = (observed.plain_title, observed.heading)
+    if any(_names_a_lost_page(title, observed) for title in titles):
         return "its title says that the page does not exist"
     if observed.length <= _SHORT_NOTICE and observed.says(phrases("not_found")):
         return "says that the page does not exist"

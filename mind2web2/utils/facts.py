@@ -165,10 +165,10 @@ NUMBER_WORDS |= {
 _BETWEEN_THOUSANDS = r"[,'\u2019\u00a0\u202f ]"
 _CLOCK_TIME = r"[0-2]?\d:[0-5]\d"
 _GROUPED = rf"\d{{1,3}}(?:{_BETWEEN_THOUSANDS}\d{{3}})+(?!\d)(?:\.\d+)?"
-# In German, thousands are grouped by a point if the decimals follow a comma.
-_GROUPED_BY_POINTS = r"\d{1,3}(?:\.\d{3})+,\d+"
+# Where decimals follow a comma, thousands are grouped by points, spaces or apostrophes.
+_WITH_COMMA = r"\d{1,3}(?:[.'\u2019\u00a0\u202f ]\d{3})+,\d+"
 _DIGITS = re.compile(
-    rf"(?<![A-Za-z0-9_.:])(?<!\d,)(?:{_CLOCK_TIME}|{_GROUPED}|{_GROUPED_BY_POINTS}|\d+(?:[.,]\d+)?)(?!\d)"
+    rf"(?<![A-Za-z0-9_.:])(?<!\d,)(?:{_CLOCK_TIME}|{_WITH_COMMA}|{_GROUPED}|\d+(?:[.,]\d+)?)(?!\d)"
 )
 _NUMBER_WORD = re.compile(rf"\b(?=[tfsen])(?:{'|'.join(NUMBER_WORDS)})\b", re.IGNORECASE)
 _POINTS = re.compile(r"\.(?=\d{3}(?:\.\d{3})*,)")

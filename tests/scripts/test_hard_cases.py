@@ -5,7 +5,7 @@ import re
 import time
 
 import pytest
-from projects import QUICK_RETRY, Project, evaluate, messages_text
+from projects import QUICK_RETRY, REPOSITORY, Project, evaluate, messages_text
 from servers.judge_server import JudgeServer
 
 from mind2web2.llm_client import LLMClient
@@ -26,13 +26,20 @@ PUT = "cache.put_web('https://www.example.org/page/1', 'ALWAYSFALSE', None)\n"
 COUNT = "found = await fill('{\"count\": 3}')\n"
 ITEMS = 'found = await fill(\'{"items": ["one", "two"]}\')\n'
 
-# Bodies of scripts, each with the most questions that may be asked for nothing.
+FOLDER = REPOSITORY / "tests" / "fixtures" / "passes"
+# Scripts of others, and bodies of scripts, each with the most questions asked for nothing.
+FILES = {
+    "put_if_failed": 1,
+    "range_count": 0,
+    "pages_until_empty": 0,
+    "uuid_stagger": 3,
+    "thread_by_low_name": 2,
+    "task_beside_question": 0,
+    "shared_memory": 2,
+    "number_like_mark": 0,
+    "random_module": 0,
+}
 CASES = {
-    "a page stored if a claim fails": (
-        f"ok = await verify('gate ALWAYSFALSE', 0)\nif not ok:\n    {PUT}"
-        "await verify('claim ALWAYSTRUE', 1)\n",
-        1,
-    ),
     "a page stored for a value that is missing": (
         'found = await fill(\'{"shots": ["a"]}\')\n'
         f"for each in found.shots or []:\n    {PUT}await verify('claim ALWAYSTRUE', 1)\n",
@@ -42,10 +49,6 @@ CASES = {
         "await verify('claim ALWAYSTRUE', 1)\n"
         f"evaluator.add_custom_node(True, 'now', 'd', critical=False)\n{PUT}"
         "await verify('claim ALWAYSTRUE', 1)\n",
-        0,
-    ),
-    "as often as is counted": (
-        f"{COUNT}for n in range(found.count):\n    await verify(f'item {{n}}', n)\n",
         0,
     ),
     "from one to what is counted": (
@@ -59,13 +62,6 @@ CASES = {
     ),
     "while claims hold": (
         "n = 0\nwhile await verify(f'entry {n}' + ' ALWAYSFALSE' * (n > 2), n):\n    n += 1\n",
-        0,
-    ),
-    "until an extraction is empty": (
-        "n = 0\nwhile True:\n"
-        '    found = await fill(\'{"items": ["a%d"]}\' % n if n < 3 else \'{"items": []}\')\n'
-        "    if not found.items:\n        break\n    n += 1\n"
-        "await verify(f'{n} pages')\n",
         0,
     ),
     "at most a hundred times": (
@@ -120,45 +116,31 @@ CASES = {
         "for n, item in enumerate(items):\n    await verify(f'item {n} is {item}')\n",
         0,
     ),
-    "numbers that look like stand-ins": (
-        "evaluator.initialize('t', client=client, answer=answer + ' tel 8461', logger=logger,\n"
-        "    task_description='The house 8461.', global_cache=cache)\n"
-        "for n in range(9):\n    await verify(f'claim {n}', n)\n",
-        0,
-    ),
-    "a thread by its lowest name": (
-        "urls = []\ndef fill_in():\n    urls.append('https://www.example.org/page/1')\n"
-        "go(fill_in, ())\nawait verify('first SLOW')\n"
-        "await evaluator.verify('second', evaluator.add_leaf('b', 'd'), urls)\n",
-        2,
-    ),
-    "a task beside a question": (
-        "urls = []\nasync def fill_in():\n    for n in range(3):\n"
-        f"        await asyncio.sleep(0.03)\n        urls.append('{PAGE}' + str(n))\n"
-        "task = asyncio.create_task(fill_in())\nawait verify('first SLOW')\n"
-        "await evaluator.verify('second', evaluator.add_leaf('b', 'd'), urls)\nawait task\n",
-        0,
-    ),
-    "a file in shared memory": (
-        "import os\npath = f'/dev/shm/mind2web2-test-{os.getppid()}'\n"
-        "try:\n    for n in range(2):\n"
-        "        with open(path, 'a') as file: file.write('x')\n"
-        "        await verify(f'seen {len(open(path).read())}')\n"
-        "finally:\n    os.remove(path)\n",
-        2,
-    ),
     "a pipe with a name": (
         "import os\npath = f'{answer_name}.pipe'\nos.mkfifo(path)\nos.remove(path)\n"
         "await verify('first')\n",
         1,
     ),
+    "a pool of threads": (
+        "from concurrent.futures import ThreadPoolExecutor\nurls = []\n"
+        f"with ThreadPoolExecutor() as pool:\n    pool.submit(urls.append, '{PAGE}1')\n"
+        "await evaluator.verify('first', evaluator.add_leaf('a', 'd'), urls)\n",
+        1,
+    ),
+    "a timer beside a question": (
+        f"urls = []\nasyncio.get_running_loop().call_later(0.05, urls.append, '{PAGE}1')\n"
+        "await verify('first SLOW')\n"
+        "await evaluator.verify('second', evaluator.add_leaf('b', 'd'), urls)\n",
+        0,
+    ),
+    "a number of the system each time": (
+        "import secrets\nawait verify('quick')\n"
+        "await verify(f'run {secrets.token_hex(4)} SLOW', 2)\n",
+        3,
+    ),
     "memory that forks share": (
         "SHARED[0] += 1\nawait verify('first')\nawait verify(f'seen {SHARED[0]}')\n",
         0,
-    ),
-    "something else each time": (
-        "import uuid\nawait verify('quick')\nawait verify(f'run {uuid.uuid4()} SLOW', 2)\n",
-        3,
     ),
     "a validator that depends on an order": (
         "from pydantic import field_validator\nseen = []\n"
@@ -193,12 +175,14 @@ TOP = (
     "import mmap, random\nfrom _thread import start_new_thread as go\n"
     "SHARED = mmap.mmap(-1, 8)\nPICK = random.random()\n"
 )
-LINES_OF_RANDOM = {"something else each time"}
+LINES_OF_RANDOM = {"uuid_stagger", "a number of the system each time"}
 
 
 def reply(body):
     """Return what a prompt asks for."""
     text = messages_text(body["messages"])
+    if delay := re.search(r"DELAY<<([\d.]+)>>", text):
+        time.sleep(float(delay[1]))
     if "SLOW" in text:
         time.sleep(0.3)
     if wish := re.search(r"<<(\{.*?\})>>", text):
@@ -222,8 +206,11 @@ async def outcome_of(folder, body, ahead="values"):
     project.add_answer()
     for number in range(10):
         project.cache().put_web(f"{PAGE}{number}", f"Page {number}.", None)
-    script = project.add_script_body(f"{FORMS}{body}return evaluator.get_summary()\n")
-    script.write_text(TOP + script.read_text())
+    if "async def evaluate_answer" in body:
+        project.add_raw_script(body)
+    else:
+        script = project.add_script_body(f"{FORMS}{body}return evaluator.get_summary()\n")
+        script.write_text(TOP + script.read_text())
     asked = []
 
     def noted(body):
@@ -236,6 +223,13 @@ async def outcome_of(folder, body, ahead="values"):
         ) as client:
             [outcome] = await evaluate(project, client, ahead=ahead)
     return outcome, asked
+
+
+CASES |= {name: ((FOLDER / f"{name}.py").read_text(), most) for name, most in FILES.items()}
+
+
+def test_every_script_of_others_is_run():
+    assert {path.stem for path in FOLDER.glob("*.py")} == set(FILES)
 
 
 @pytest.mark.parametrize("name", CASES)

@@ -18,7 +18,6 @@ from measuring import show, title
 from processes import KIB
 from slow_judge import SlowJudge
 
-from mind2web2.judge.admission import DualSemaphore
 from mind2web2.judge.caching import CachingJudge
 from mind2web2.judge.spec import JudgeSpec
 from mind2web2.judge.store import FILE_NAME, JudgmentStore
@@ -28,6 +27,7 @@ from mind2web2.results.answers import RunFolders, select_work
 from mind2web2.runs.answer import RunParts
 from mind2web2.runs.concurrency import Concurrency
 from mind2web2.runs.run import RunProgress, evaluate_work
+from mind2web2.scripts.call import DualSemaphore
 from mind2web2.utils.path_config import PathConfig
 
 TARGET_SHARE, TARGET_BLOCK_S, TARGET_MB = 0.8, 0.05, 600

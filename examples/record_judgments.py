@@ -23,7 +23,6 @@ from random import Random
 from typing import Any
 
 from mind2web2.errors import JudgmentMissingError
-from mind2web2.judge.admission import DualSemaphore
 from mind2web2.judge.caching import CachingJudge
 from mind2web2.judge.judgment import Judgment, judgment_key
 from mind2web2.judge.permit import AnswerLimits
@@ -43,6 +42,7 @@ from mind2web2.rubric.written_tree import vote_groups
 from mind2web2.runs.answer import AnswerOutcome, RunParts
 from mind2web2.runs.concurrency import Concurrency
 from mind2web2.runs.run import RunProgress, evaluate_work
+from mind2web2.scripts.call import DualSemaphore
 from mind2web2.utils.path_config import PathConfig
 
 AGENT = "example"

@@ -24,7 +24,7 @@ from mind2web2.rubric.values import (
 from mind2web2.rubric.verdicts import BlindQuestion
 from mind2web2.verification.config import EvaluatorConfig
 from mind2web2.verification.extractor import Extractor, create_evaluator
-from mind2web2.verification.templates import BinaryEvalResult
+from mind2web2.verification.run_questions import BinaryEvalResult
 from mind2web2.verification.verifier import Verifier
 
 if TYPE_CHECKING:

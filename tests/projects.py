@@ -26,7 +26,6 @@ from unittest.mock import patch
 from key_variables import KEY_VARIABLES
 
 from mind2web2.cli import evaluate_main
-from mind2web2.judge.admission import DualSemaphore
 from mind2web2.judge.caching import CachingJudge
 from mind2web2.judge.client_judge import ClientProvider, as_provider
 from mind2web2.judge.spec import JudgeSpec
@@ -40,6 +39,7 @@ from mind2web2.results.answers import RunFolders, select_work
 from mind2web2.runs.answer import AnswerOutcome, RunParts
 from mind2web2.runs.concurrency import Concurrency
 from mind2web2.runs.run import RunProgress, evaluate_work
+from mind2web2.scripts.call import DualSemaphore
 from mind2web2.scripts.isolation.messages import Ahead
 from mind2web2.scripts.isolation.run import Isolation
 from mind2web2.utils.moments import AsOf

@@ -7,7 +7,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from mind2web2.verification.templates import BinaryEvalResult
+from mind2web2.verification.run_questions import BinaryEvalResult
 
 BLOCK = re.compile(
     r"<<(?P<name>[a-z ]+) (?P<code>[0-9a-f]{20})>>\n(?P<text>.*)\n<<end of (?P=name) (?P=code)>>",

@@ -5,7 +5,7 @@ from evaluations import OTHER, PAGE, evidence_of, started, stored, tree_nodes
 from scripted_judge import ScriptedJudge
 
 from mind2web2 import AggregationStrategy
-from mind2web2.verification.templates import BinaryEvalResult
+from mind2web2.verification.run_questions import BinaryEvalResult
 
 
 @pytest.fixture

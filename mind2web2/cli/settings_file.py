@@ -15,7 +15,7 @@ from mind2web2.llm_client.prices import set_own_prices
 from mind2web2.runs.file_prices import check_keys, file_content, prices_in
 from mind2web2.runs.setting import Setting
 from mind2web2.runs.settings import FILE_NAME, SETTINGS, RunSettings
-from mind2web2.scripts.aliases import set_script_aliases
+from mind2web2.scripts.imports import set_script_aliases
 from mind2web2.utils.json_text import JsonObject
 
 # User and password, and the query, of a base URL.

@@ -20,11 +20,11 @@ from mind2web2.judge.failures import unexpected
 from mind2web2.judge.judgment import Judgment, judgment_key
 from mind2web2.judge.permit import AnswerLimits, NotAskedError, Turn
 from mind2web2.judge.protocol import QuestionContext
-from mind2web2.judge.record import ServiceAnswer
 from mind2web2.judge.session import JudgeSession, ask_own
 from mind2web2.judge.usage import tokens_of, usage_of
 from mind2web2.llm_client.async_calls import AsyncCalls
 from mind2web2.llm_client.chat import ChatReply, ChatRequest, Limit, Usage
+from mind2web2.rubric.verdicts import ServiceAnswer
 
 
 @dataclass(slots=True)

@@ -7,12 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
-from typing import Any, Literal, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar
 
 from mind2web2.errors import Mind2Web2Error
-from mind2web2.judge.judgment import Judgment
-from mind2web2.judge.record import Rejection, ServiceAnswer
 from mind2web2.llm_client.chat import ChatReply, ChatRequest, Limit, Usage
+from mind2web2.rubric.verdicts import Rejection, ServiceAnswer
+
+if TYPE_CHECKING:
+    from mind2web2.judge.judgment import Judgment
 
 Purpose = Literal["verify", "extract", "script"]
 Noted = Literal["doubts", "refused_downloads", "ignored_arguments", "script_faults"]

@@ -1,8 +1,7 @@
-"""How results and stored judgments name the judge, its check, and what it declined."""
+"""How results and stored judgments name the judge and its check."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Annotated
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict
@@ -10,16 +9,6 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict
 from mind2web2 import __version__
 from mind2web2.rubric.vote_rule import DEFAULT_TRIALS
 from mind2web2.utils.text import percent
-
-
-class ServiceAnswer(BaseModel):
-    """A script's request to a map or paper service, with key and checksum of the stored answer."""
-
-    model_config = ConfigDict(frozen=True)
-
-    request: str
-    key: str
-    sha256: str
 
 
 class JudgeIdentity(BaseModel):
@@ -94,15 +83,6 @@ class CheckRecord(BaseModel):
             f"{right} right ({percent(self.low)} to {percent(self.high)}) of {self.cases} {cases}, "
             f"set {self.set_version}{seed}, {self.checked[:10]}"
         )
-
-
-@dataclass(frozen=True, slots=True)
-class Rejection:
-    """A question that the judge declined twice (scoring.md, "Verdicts")."""
-
-    node: str | None
-    page: str | None
-    reason: str
 
 
 # The provider that answers from stored judgments, and the name of its server.

@@ -13,8 +13,8 @@ from typing import Any
 from mind2web2.errors import JudgmentMissingError
 from mind2web2.judge.caching import CachingJudge
 from mind2web2.judge.judgment import Judgment
-from mind2web2.judge.record import ServiceAnswer
 from mind2web2.judge.service_request import AskService, ServiceRequest
+from mind2web2.rubric.verdicts import ServiceAnswer
 
 
 async def answer_service(

@@ -10,8 +10,12 @@ from mind2web2.errors import (
     JudgmentMissingError,
 )
 from mind2web2.judge.failures import FailureLatch
-from mind2web2.judge.protocol import Judge, JudgeLedger, Noted, QuestionContext
-from mind2web2.judge.record import Rejection
+from mind2web2.judge.protocol import (
+    Judge,
+    JudgeLedger,
+    Noted,
+    QuestionContext,
+)
 from mind2web2.llm_client.chat import (
     ChatReply,
     ChatRequest,
@@ -19,6 +23,7 @@ from mind2web2.llm_client.chat import (
     Usage,
 )
 from mind2web2.llm_client.messages import with_fewer_images
+from mind2web2.rubric.verdicts import Rejection
 
 log = logging.getLogger(__name__)
 

@@ -8,8 +8,6 @@ from functools import partial
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Self
 
-from anyio.from_thread import start_blocking_portal
-
 from mind2web2.llm_client.async_calls import AsyncCalls
 from mind2web2.llm_client.chat import ChatReply, ChatRequest, Limit, Retries, Slowdown
 from mind2web2.utils.api_misuse import script_api
@@ -56,6 +54,8 @@ class LLMClient(AsyncCalls):
         self._open = ExitStack()
         if not is_async:
             # An event loop in a thread of its own.
+            from anyio.from_thread import start_blocking_portal  # most clients are asynchronous
+
             portal = start_blocking_portal("asyncio", name="judge-client")
             self._portal = self._open.enter_context(portal)
             # Without a call of close, the interpreter would wait at its end for the thread.

@@ -13,7 +13,11 @@ from typing import NamedTuple
 from pydantic import BaseModel, ConfigDict, Field
 
 from mind2web2 import __version__
-from mind2web2.judge.record import JudgeRecord, JudgmentSource, ServiceAnswer
+from mind2web2.judge.record import (
+    JudgeRecord,
+    JudgmentSource,
+)
+from mind2web2.rubric.verdicts import ServiceAnswer
 from mind2web2.utils.moments import ClockReading
 
 # The name under which versions list this package.

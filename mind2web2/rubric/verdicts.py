@@ -337,6 +337,25 @@ class Evidence(BaseModel):
     blind: BlindQuestion | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class Rejection:
+    """A question that the judge declined twice (scoring.md, "Verdicts")."""
+
+    node: str | None
+    page: str | None
+    reason: str
+
+
+class ServiceAnswer(BaseModel):
+    """A script's request to a map or paper service, with key and checksum of the stored answer."""
+
+    model_config = ConfigDict(frozen=True)
+
+    request: str
+    key: str
+    sha256: str
+
+
 class ExtractionRecord(BaseModel):
     """Where an extraction's value comes from, for the audit of a result.
 

@@ -20,7 +20,6 @@ from mind2web2.errors import (
     Mind2Web2Error,
     ResultWriteError,
 )
-from mind2web2.judge.admission import DualSemaphore
 from mind2web2.judge.caching import CachingJudge
 from mind2web2.judge.protocol import JudgeLedger
 from mind2web2.judge.record import CheckRecord
@@ -53,7 +52,7 @@ from mind2web2.results.stored_results import (
     write_result,
 )
 from mind2web2.rubric.written_tree import TREE_FORMAT
-from mind2web2.scripts.call import ScriptCall
+from mind2web2.scripts.call import DualSemaphore, ScriptCall
 from mind2web2.scripts.isolation.messages import Ahead
 from mind2web2.scripts.isolation.run import Isolation, RunSide, isolated_result
 from mind2web2.utils.aio import to_the_end

@@ -14,7 +14,6 @@ from importlib import import_module
 from pathlib import Path
 
 from mind2web2.errors import JudgmentStoreError
-from mind2web2.judge.admission import Admission, DualSemaphore
 from mind2web2.judge.budget import Budget
 from mind2web2.judge.caching import CachingJudge
 from mind2web2.judge.last_check import last_check
@@ -30,15 +29,16 @@ from mind2web2.pages.library import PageLibrary
 from mind2web2.pages.run_browser import run_browser
 from mind2web2.runs.answer import RunParts
 from mind2web2.runs.capturing import capture_settings, network_of
-from mind2web2.runs.concurrency import Concurrency
+from mind2web2.runs.concurrency import Admission, Concurrency
 from mind2web2.runs.named_judge import judge_spec, replayed_judge
 from mind2web2.runs.settings import RunSettings
-from mind2web2.scripts.isolation.processes import (
+from mind2web2.scripts.call import DualSemaphore
+from mind2web2.scripts.isolation.run import Isolation
+from mind2web2.scripts.limits import (
     DEFAULT_MEMORY_BYTES,
     LONGEST_BLOCK_S,
     ScriptLimits,
 )
-from mind2web2.scripts.isolation.run import Isolation
 from mind2web2.utils.machine import memory_bytes
 
 # Stands for no limit.

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 from mind2web2.errors import UsageError
-from mind2web2.judge.admission import DualSemaphore
 from mind2web2.judge.client_judge import as_provider
 from mind2web2.judge.store import FILE_NAME
 from mind2web2.pages.cache import CacheFileSys
@@ -20,6 +19,7 @@ from mind2web2.runs.run import (
 )
 from mind2web2.runs.session import OwnParts, open_run
 from mind2web2.runs.settings import RunSettings
+from mind2web2.scripts.call import DualSemaphore
 from mind2web2.utils.names import check_name
 
 log = logging.getLogger(__name__)

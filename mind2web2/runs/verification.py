@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import Literal, NamedTuple
 
 from mind2web2.errors import Mind2Web2Error, UsageError
-from mind2web2.judge.admission import DualSemaphore
 from mind2web2.judge.spec import replaying
 from mind2web2.judge.store import FILE_NAME, JudgmentStore
 from mind2web2.judge.transfer import copied_store, open_for_replay
@@ -37,6 +36,7 @@ from mind2web2.results.stored_results import answer_dir, latest_result, newest_r
 from mind2web2.runs.answer import ScriptTime, run_script_on_answer
 from mind2web2.runs.session import OwnParts, replaying_judge, run_parts
 from mind2web2.runs.settings import REPLAY, RunSettings
+from mind2web2.scripts.call import DualSemaphore
 from mind2web2.utils.aio import all_or_first_error
 from mind2web2.utils.names import natural_key
 from mind2web2.utils.path_config import PathConfig

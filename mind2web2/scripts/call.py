@@ -5,10 +5,11 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from mind2web2.errors import EvalScriptError
 from mind2web2.rubric.verdicts import is_score
+from mind2web2.utils.api_misuse import script_api
 
 
 @dataclass(frozen=True)
@@ -26,6 +27,25 @@ class ScriptCall:
     answer_name: str
     answer: str
     model: str
+
+
+@script_api
+class DualSemaphore:
+    """The limits that a script receives.
+
+    ``async with`` on the pair itself holds neither permit: every request inside enters its own
+    limit.
+    """
+
+    def __init__(self, webpage_semaphore: Any, llm_semaphore: Any) -> None:
+        self.webpage = webpage_semaphore
+        self.llm = llm_semaphore
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        return None
 
 
 def checked_result(result: Any, path: Path) -> dict[str, Any]:

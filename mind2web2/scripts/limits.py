@@ -6,14 +6,56 @@ The script may not block its event loop, nor log or ask without end.
 from __future__ import annotations
 
 import asyncio
+import resource
 import signal
 from contextlib import suppress
 from dataclasses import dataclass
 from types import FrameType, TracebackType
 from typing import NoReturn, Self
 
+# Real scripts take a few seconds of processor time and less than 100 MB, most of it for Python
+# itself.
+DEFAULT_MEMORY_BYTES = 1024**3
+DEFAULT_PROCESSOR_S = 600
+# A script that blocks the event loop for so long never releases it.
+LONGEST_BLOCK_S = 60.0
+# A full disk costs every answer of the run.
+MAX_FILE_BYTES = 1024**3
+_CPU_GRACE_S = 5
 # Far more than any rubric has; a script that asks for more loops without end.
 MAX_QUESTIONS = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class ScriptLimits:
+    """Limits for one answer's evaluation; a process that exceeds one is killed.
+
+    Args:
+        memory_bytes: of the process, on Linux. Allocations do not fail at the limit: a script might
+            catch the error and return another score.
+        processor_s: seconds of processor time.
+        block_s: a script that blocks the event loop for so long is interrupted.
+    """
+
+    memory_bytes: int = DEFAULT_MEMORY_BYTES
+    processor_s: int = DEFAULT_PROCESSOR_S
+    block_s: float = LONGEST_BLOCK_S
+
+    def apply_to_this_process(self) -> None:
+        """Set the system's limits for this process and for all that it starts."""
+        # First the signal that names the reason, then SIGKILL.
+        _lower(resource.RLIMIT_CPU, self.processor_s, self.processor_s + _CPU_GRACE_S)
+        _lower(resource.RLIMIT_FSIZE, MAX_FILE_BYTES, MAX_FILE_BYTES)
+        # Python ignores it, so that the write raises an error that a script may catch.
+        signal.signal(signal.SIGXFSZ, signal.SIG_DFL)
+        # A core file would take hundreds of megabytes.
+        _lower(resource.RLIMIT_CORE, 0, 0)
+
+
+def _lower(kind: int, limit: int, last_limit: int) -> None:
+    _, hard_limit = resource.getrlimit(kind)
+    if hard_limit == resource.RLIM_INFINITY or hard_limit > last_limit:
+        resource.setrlimit(kind, (limit, last_limit))
 
 
 class ScriptBlockedError(BaseException):
@@ -40,17 +82,14 @@ class LoopGuard:
 
     Works by an alarm signal that the running loop keeps putting off, so that it reaches Python code
     that loops as well as calls that wait. Has to be entered in the main thread; scripts only are
-    interrupted. Systems without such alarms (Windows) go unguarded.
+    interrupted.
     """
 
     def __init__(self, limit_s: float, stops: ScriptStops) -> None:
         self._limit_s = limit_s
         self._stops = stops
-        self._ticking: asyncio.Task[None] | None = None
 
     async def __aenter__(self) -> Self:
-        if not hasattr(signal, "setitimer"):
-            return self
         self._previous = signal.signal(signal.SIGALRM, self._on_alarm)
         # The timer starts at once, because the task that puts it off only runs when the caller
         # gives way.
@@ -64,8 +103,6 @@ class LoopGuard:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        if self._ticking is None:
-            return
         self._ticking.cancel()
         with suppress(asyncio.CancelledError):
             await self._ticking

@@ -19,13 +19,11 @@ from types import CodeType, ModuleType
 from typing import Any
 
 from mind2web2.errors import EvalScriptError
-from mind2web2.scripts.aliases import own_script_aliases, rename_imports
+from mind2web2.scripts.imports import missing_name, own_script_aliases, rename_imports
 from mind2web2.scripts.limits import MODULE_PREFIX
 from mind2web2.scripts.loops import NAMES, watch_loops
-from mind2web2.scripts.toolkit_names import missing_name
 from mind2web2.utils.api_misuse import ScriptNames
 from mind2web2.utils.files import read_regular_file
-from mind2web2.utils.syntax_trees import syntax_tree
 
 # The script's own function; its result is checked elsewhere.
 EvaluateAnswer = Callable[..., Awaitable[Any]]
@@ -190,7 +188,7 @@ def parsed_script(source: bytes, path: Path) -> ast.Module:
         # Python 3.11 raises a ValueError here that names no file.
         line = source[: source.index(b"\0")].count(b"\n") + 1
         raise SyntaxError("source code contains a null byte", (str(path), line, 1, None))
-    return syntax_tree(source, str(path))
+    return ast.parse(source, str(path))
 
 
 def unload_eval_script(evaluate_answer: EvaluateAnswer) -> None:

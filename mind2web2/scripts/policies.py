@@ -30,8 +30,11 @@ from mind2web2.llm_client.chat import ChatReply, ChatRequest, Limit, Usage
 from mind2web2.pages.library import PageLibrary
 from mind2web2.rubric.verdicts import Evidence, ExtractionRecord, Undecided
 from mind2web2.rubric.written_tree import WrittenNode, read_tree
-from mind2web2.scripts.aliases import own_script_aliases, set_script_aliases
 from mind2web2.scripts.call import ScriptCall
+from mind2web2.scripts.imports import (
+    own_script_aliases,
+    set_script_aliases,
+)
 from mind2web2.scripts.isolation.effects import watch_effects
 from mind2web2.scripts.limits import LoopGuard, ScriptStops
 from mind2web2.scripts.load import EvaluateAnswer, unload_eval_script

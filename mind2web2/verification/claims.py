@@ -28,8 +28,12 @@ from mind2web2.utils.aio import all_or_first_error
 from mind2web2.verification.context import Answered, EvaluationContext
 from mind2web2.verification.messages import blind_messages, quotable, verification_messages
 from mind2web2.verification.quotes import locate_quote
-from mind2web2.verification.run_questions import Verification, evidence_of
-from mind2web2.verification.templates import BinaryEvalResult, BlindReading
+from mind2web2.verification.run_questions import (
+    BinaryEvalResult,
+    BlindReading,
+    Verification,
+    evidence_of,
+)
 
 
 @asynccontextmanager

@@ -19,7 +19,7 @@ from mind2web2.prompts import NO_INSTRUCTION, encodable
 from mind2web2.rubric.verdicts import ExtractionRecord, Undecided
 from mind2web2.utils.api_misuse import checked_call, script_api
 from mind2web2.verification.config import EvaluatorConfig
-from mind2web2.verification.run_questions import AskedForm, RunQuestions
+from mind2web2.verification.run_questions import AskedForm, BinaryEvalResult, RunQuestions
 from mind2web2.verification.script_access import (
     ScriptAccess,
     ScriptContext,
@@ -27,7 +27,6 @@ from mind2web2.verification.script_access import (
     limits_of,
 )
 from mind2web2.verification.stand_ins import empty_instance
-from mind2web2.verification.templates import BinaryEvalResult
 from mind2web2.verification.verifier import Verifier
 
 if TYPE_CHECKING:

@@ -17,9 +17,13 @@ from mind2web2.rubric.verdicts import NO_PAGE_NAMED, BlindQuestion, Evidence, Un
 from mind2web2.rubric.vote_rule import checked_trials
 from mind2web2.urls.parts import lookup_key
 from mind2web2.utils.api_misuse import script_api
-from mind2web2.verification.run_questions import AskedClaim, Verification, evidence_of
+from mind2web2.verification.run_questions import (
+    AskedClaim,
+    BinaryEvalResult,
+    Verification,
+    evidence_of,
+)
 from mind2web2.verification.script_access import ScriptAccess
-from mind2web2.verification.templates import BinaryEvalResult
 
 __all__ = ["BinaryEvalResult", "Prerequisites", "Sources", "Verifier", "urls_of"]
 

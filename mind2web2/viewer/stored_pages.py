@@ -26,7 +26,10 @@ from mind2web2.utils.names import is_file_name
 from mind2web2.utils.path_config import PathConfig
 from mind2web2.verification.config import EvaluatorConfig
 from mind2web2.verification.messages import blind_messages, verification_messages
-from mind2web2.verification.templates import BinaryEvalResult, BlindReading
+from mind2web2.verification.run_questions import (
+    BinaryEvalResult,
+    BlindReading,
+)
 from mind2web2.viewer.catalog import Catalog
 from mind2web2.viewer.keys import AnswerKey, Json, NoSuchResultError
 

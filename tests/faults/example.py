@@ -15,7 +15,6 @@ from typing import Any
 from projects import REPOSITORY
 from servers.recorded_replies import RECORDED
 
-from mind2web2.judge.admission import DualSemaphore
 from mind2web2.judge.caching import CachingJudge
 from mind2web2.judge.judgment import Judgment
 from mind2web2.judge.spec import JudgeSpec
@@ -27,6 +26,7 @@ from mind2web2.results.answers import RunFolders, select_work
 from mind2web2.runs.answer import AnswerOutcome, RunParts
 from mind2web2.runs.concurrency import Concurrency
 from mind2web2.runs.run import RunProgress, evaluate_work
+from mind2web2.scripts.call import DualSemaphore
 from mind2web2.scripts.isolation.messages import Ahead
 from mind2web2.utils.path_config import PathConfig
 

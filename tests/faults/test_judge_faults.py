@@ -19,7 +19,7 @@ from mind2web2.errors import (
 from mind2web2.llm_client import LLMClient
 from mind2web2.llm_client.chat import ChatRequest
 from mind2web2.llm_client.retries import RetryPolicy
-from mind2web2.verification.templates import BinaryEvalResult
+from mind2web2.verification.run_questions import BinaryEvalResult
 
 # `make faults` runs two hundred.
 SCHEDULES = 2

@@ -23,13 +23,13 @@ from mind2web2.errors import (
 from mind2web2.judge.answer_judge import AnswerJudge
 from mind2web2.judge.caching import CachingJudge
 from mind2web2.judge.protocol import QuestionContext
-from mind2web2.judge.record import Rejection
 from mind2web2.judge.service_request import ServiceRequest
 from mind2web2.judge.services import answer_service
 from mind2web2.judge.spec import JudgeSpec
 from mind2web2.judge.store import JudgmentStore
 from mind2web2.llm_client.chat import ChatReply, ChatRequest, Usage
 from mind2web2.llm_client.own_price import OwnPrice
+from mind2web2.rubric.verdicts import Rejection
 
 SETTINGS = JudgeSpec("gpt-4o", temperature=0.5, reasoning_effort="low")
 USAGE = Usage(input_tokens=100, cached_tokens=60, output_tokens=10)

@@ -35,7 +35,7 @@ from mind2web2.judge.spec import JudgeSpec
 from mind2web2.judge.store import JudgmentStore
 from mind2web2.llm_client import LLMClient, window
 from mind2web2.llm_client.chat import ChatRequest
-from mind2web2.verification.templates import BinaryEvalResult
+from mind2web2.verification.run_questions import BinaryEvalResult
 
 REQUEST = ChatRequest("o4-mini", [], BinaryEvalResult)
 QUOTA = status(429, "You exceeded your current quota", code="insufficient_quota")

@@ -16,10 +16,10 @@ from mind2web2.errors import (
 )
 from mind2web2.judge.client_judge import ClientProvider, as_provider
 from mind2web2.judge.protocol import QuestionContext
-from mind2web2.judge.record import Rejection
 from mind2web2.llm_client.chat import ChatReply, ChatRequest, Usage
+from mind2web2.rubric.verdicts import Rejection
+from mind2web2.verification.run_questions import BinaryEvalResult
 from mind2web2.verification.script_access import as_judge
-from mind2web2.verification.templates import BinaryEvalResult
 
 SUBJECT = QuestionContext("verify", node="leaf", claim="claim", page="https://lake.example")
 MESSAGES = [

@@ -8,9 +8,10 @@ from scripted_judge import ScriptedJudge
 from virtual_time import run_virtually
 
 from mind2web2.errors import JudgeError
-from mind2web2.judge.admission import Admission, DualSemaphore
 from mind2web2.judge.usage import RunUsage
 from mind2web2.llm_client.chat import Usage
+from mind2web2.runs.concurrency import Admission
+from mind2web2.scripts.call import DualSemaphore
 
 
 class CrowdedJudge:

@@ -40,7 +40,7 @@ from mind2web2.llm_client import LLMClient
 from mind2web2.llm_client.chat import ChatRequest, Usage
 from mind2web2.llm_client.prices import price_usd
 from mind2web2.results.usage_file import USAGE_NAME, write_usage
-from mind2web2.verification.templates import BinaryEvalResult
+from mind2web2.verification.run_questions import BinaryEvalResult
 
 REQUEST = ChatRequest("any", [{"role": "user", "content": "Is it so?"}], BinaryEvalResult)
 

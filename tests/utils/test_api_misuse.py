@@ -3,12 +3,8 @@
 There is no result, whatever the script makes of the exception.
 """
 
-from concurrent.futures import ThreadPoolExecutor
-
 import pytest
 from projects import ClaimJudge, Project, evaluate
-
-from mind2web2.utils.syntax_trees import syntax_tree
 
 # Line 24 of a script, and the reason that its answer gets.
 MISUSES = {
@@ -189,21 +185,3 @@ async def test_arguments_without_effect_are_recorded(tmp_path):
     project = scripts(tmp_path, ["evaluator.add_parallel('a', 'a', critcal=True, weight=2)"])
     (outcome,) = await evaluate(project, ClaimJudge())
     assert outcome.result.document["ignored_arguments"] == ["critcal", "weight"]
-
-
-SOURCE = (
-    "x = "
-    + "[" * 40
-    + "1"
-    + "]" * 40
-    + "\n"
-    + "def f(a):\n    return [a + 1 for b in a if b]\n" * 300
-)
-
-
-def test_sources_may_be_parsed_in_several_threads():
-    """Python 3.11 raises SystemError where two threads do so at once."""
-    with ThreadPoolExecutor(8) as threads:
-        assert {
-            len(tree.body) for tree in threads.map(lambda _: syntax_tree(SOURCE), range(40))
-        } == {301}

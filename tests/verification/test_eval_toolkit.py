@@ -9,8 +9,8 @@ from evaluations import ANSWER, OTHER, PAGE, TASK, image, stored
 from pydantic import BaseModel
 from scripted_judge import ScriptedJudge
 
-from mind2web2.judge.admission import DualSemaphore
 from mind2web2.rubric.node import VerificationNode
+from mind2web2.scripts.call import DualSemaphore
 from mind2web2.verification.extractor import (
     EvaluatorConfig,
     Extractor,

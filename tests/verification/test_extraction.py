@@ -15,7 +15,7 @@ from mind2web2.errors import (
     JudgeOutputError,
     PageBugError,
 )
-from mind2web2.judge.record import Rejection
+from mind2web2.rubric.verdicts import Rejection
 from mind2web2.verification.extractor import empty_instance
 from mind2web2.verification.script_access import as_judge
 

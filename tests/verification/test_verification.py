@@ -8,7 +8,7 @@ from pydantic import HttpUrl
 from scripted_judge import ScriptedJudge
 
 from mind2web2 import AggregationStrategy, EvaluatorConfig
-from mind2web2.verification.templates import BinaryEvalResult
+from mind2web2.verification.run_questions import BinaryEvalResult
 from mind2web2.verification.verifier import urls_of
 
 

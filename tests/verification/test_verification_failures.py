@@ -19,7 +19,7 @@ from mind2web2.errors import (
     JudgeUnavailableError,
     MachineError,
 )
-from mind2web2.judge.record import Rejection
+from mind2web2.rubric.verdicts import Rejection
 from mind2web2.verification.script_access import as_judge
 
 

@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 from mind2web2.errors import JudgeUnusableError, Mind2Web2Error, UsageError
-from mind2web2.judge.admission import DualSemaphore
 from mind2web2.judge.budget import Budget
 from mind2web2.judge.judgment import Judgment
 from mind2web2.judge.protocol import AskedQuestion
@@ -26,7 +25,8 @@ from mind2web2.runs.named_judge import judge_spec
 from mind2web2.runs.run import RunProgress, evaluate_work
 from mind2web2.runs.session import OwnParts, open_run
 from mind2web2.runs.settings import RunSettings
-from mind2web2.scripts.aliases import set_script_aliases
+from mind2web2.scripts.call import DualSemaphore
+from mind2web2.scripts.imports import set_script_aliases
 
 _NEWS_EVERY_S = 1.0
 # The contents of files by their paths from a root, each with its time of modification.

@@ -35,8 +35,8 @@ from mind2web2.scripts.isolation.questions import (
 )
 from mind2web2.scripts.limits import MAX_QUESTIONS, ScriptStops
 from mind2web2.utils.api_misuse import script_api
+from mind2web2.verification.run_questions import OWN_TEMPLATES
 from mind2web2.verification.stand_ins import marked_instance, marked_text
-from mind2web2.verification.templates import OWN_TEMPLATES
 
 if TYPE_CHECKING:
     from mind2web2.judge.service_request import ServiceRequest

@@ -14,7 +14,7 @@ from mind2web2.llm_client.chat import ChatReply
 from mind2web2.llm_client.own_price import OwnPrice
 from mind2web2.rubric.verdicts import Evidence, ExtractionRecord
 from mind2web2.scripts.call import ScriptCall
-from mind2web2.scripts.isolation.processes import ScriptLimits
+from mind2web2.scripts.limits import ScriptLimits
 
 
 @dataclass(frozen=True)

@@ -29,7 +29,6 @@ from mind2web2.scripts.isolation.messages import Ahead, HomeJob, PassJob
 from mind2web2.scripts.isolation.processes import (
     MAX_PRINTED_BYTES,
     ProcessEnd,
-    ScriptLimits,
     ScriptProcess,
 )
 from mind2web2.scripts.isolation.rpc import (
@@ -46,6 +45,7 @@ from mind2web2.scripts.isolation.rpc import (
     take_note,
 )
 from mind2web2.scripts.isolation.service import RunAnswers, unforeseen
+from mind2web2.scripts.limits import ScriptLimits
 from mind2web2.scripts.passes import ScriptPasses
 
 log = logging.getLogger(__name__)

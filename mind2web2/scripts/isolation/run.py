@@ -16,7 +16,6 @@ from typing import Any
 
 from mind2web2.capture.models import NetworkSettings
 from mind2web2.errors import EvalScriptError, JudgeError, MachineError
-from mind2web2.judge.admission import DualSemaphore
 from mind2web2.judge.answer_judge import AnswerJudge
 from mind2web2.judge.caching import CachingJudge
 from mind2web2.judge.protocol import JudgeLedger
@@ -24,18 +23,18 @@ from mind2web2.judge.spec import JudgeSpec
 from mind2web2.llm_client.own_price import OwnPrice
 from mind2web2.llm_client.prices import own_prices
 from mind2web2.pages.answer_cache import AnswerCache
-from mind2web2.scripts.aliases import own_script_aliases
-from mind2web2.scripts.call import ScriptCall, checked_result
+from mind2web2.scripts.call import DualSemaphore, ScriptCall, checked_result
+from mind2web2.scripts.imports import own_script_aliases
 from mind2web2.scripts.isolation.homes import ScriptHomes, script_homes
 from mind2web2.scripts.isolation.messages import Ahead, HomeJob, PassJob
 from mind2web2.scripts.isolation.pass_process import AnswerProcesses, answer_processes
-from mind2web2.scripts.isolation.processes import (
-    MAX_FILE_BYTES,
-    ProcessEnd,
-    ScriptLimits,
-)
+from mind2web2.scripts.isolation.processes import ProcessEnd
 from mind2web2.scripts.isolation.rpc import PACKAGE, Done
 from mind2web2.scripts.isolation.service import RunAnswers
+from mind2web2.scripts.limits import (
+    MAX_FILE_BYTES,
+    ScriptLimits,
+)
 from mind2web2.scripts.passes import ScriptPasses
 from mind2web2.utils.deep_trees import allow_deep_trees
 from mind2web2.utils.moments import ClockReading

@@ -45,8 +45,7 @@ from mind2web2.utils.shown_text import one_line
 from mind2web2.verification.claims import ClaimJudging
 from mind2web2.verification.context import EvaluationContext
 from mind2web2.verification.extraction import filled
-from mind2web2.verification.run_questions import AskedClaim, AskedForm, Given
-from mind2web2.verification.templates import OWN_TEMPLATES
+from mind2web2.verification.run_questions import OWN_TEMPLATES, AskedClaim, AskedForm, Given
 
 
 class _SchemaProxy(RootModel[Any]):

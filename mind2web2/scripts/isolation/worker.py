@@ -31,14 +31,14 @@ from mind2web2.errors import EvalScriptError, MachineError, Mind2Web2Error
 from mind2web2.pages.answer_cache import AnswerCache
 from mind2web2.pages.cache import CacheFileSys
 from mind2web2.prompts import address_flags
-from mind2web2.scripts.aliases import set_script_aliases
 from mind2web2.scripts.clock import ScriptClock
+from mind2web2.scripts.imports import set_script_aliases
 from mind2web2.scripts.isolation.answer_client import AnswerClient
 from mind2web2.scripts.isolation.effects import SHARED_MEMORY, watch_effects
+from mind2web2.scripts.isolation.fork_loop import ForkLoop
 from mind2web2.scripts.isolation.log_records import RelayHandler
 from mind2web2.scripts.isolation.messages import REPLIES, HomeJob, PassJob
 from mind2web2.scripts.isolation.pass_loop import PassLoop
-from mind2web2.scripts.isolation.processes import ForkLoop
 from mind2web2.scripts.isolation.questions import WRITES, PassQuestions
 from mind2web2.scripts.isolation.rpc import (
     PACKAGE,
@@ -62,15 +62,6 @@ if TYPE_CHECKING:
     from mind2web2.pages.page_cache import PageCache
     from mind2web2.scripts.load import EvaluateAnswer
 
-# Modules that most scripts import (eval-scripts.md), or that others import late: loaded once for
-# all scripts. Each takes memory, which makes every fork slower.
-_PRELOADED = (
-    "mind2web2.evaluator",
-    "mind2web2.eval_runner",
-    "mind2web2.eval_toolkit",
-    "mind2web2.llm_client.base_client",
-    "importlib.readers",
-)
 # Captures by a browser of the script's own, which the run's limit does not count.
 _OWN_CAPTURES = 5
 # The time for a script's process to end those of its passes.
@@ -91,8 +82,9 @@ def serve(control_fd: int) -> None:
 
 
 def _load_all() -> None:
-    for name in _PRELOADED:
-        import_module(name)
+    # Scripts import these first of all, or others import them late.
+    import_module("mind2web2.evaluator")
+    import_module("importlib.readers")
     prepare(HomeJob, PassJob, Reply, *REPLIES)
     # Each pass would otherwise compile the signs and load the codec.
     address_flags("")

@@ -9,11 +9,8 @@ from projects import AGENT, TASK, ClaimJudge, call, entered, read_json
 from servers.judge_server import JudgeServer
 
 from mind2web2.cli import evaluate_main
-from mind2web2.errors import UsageError
 from mind2web2.eval_runner import evaluate_task
 from mind2web2.runs import session
-from mind2web2.scoring.scorer import Judge, Scorer
-from mind2web2.scripts.isolation import processes
 
 # Tells whether it runs in the process of the run, and what it is told of the region.
 TELLING = """
@@ -91,25 +88,6 @@ def test_a_run_hides_its_keys_from_other_processes_of_its_user():
     code = "import ctypes; from mind2web2.utils.hidden_keys import hide_memory; hide_memory(); "
     code += "print(ctypes.CDLL(None).prctl(3, 0, 0, 0, 0))"
     assert subprocess.check_output([sys.executable, "-c", code], text=True) == "0\n"
-
-
-def test_a_system_that_cannot_fork_is_told_so(project, monkeypatch):
-    """Once, before anything is asked or written."""
-    monkeypatch.setattr(processes, "_CAN_FORK", False)
-    with JudgeServer() as server:
-        run = call(
-            evaluate_main,
-            "--agent_name",
-            "bot",
-            "--judge_base_url",
-            server.base_url,
-        )
-        assert server.requests == []
-    assert (run.returncode, run.stderr.count("\n")) == (2, 1)
-    assert "this system cannot fork processes" in run.stderr
-    assert not project.results.exists()
-    with pytest.raises(UsageError, match="this system cannot fork processes"):
-        Scorer(judge=Judge(), scripts=project.root / "eval_scripts").__enter__()
 
 
 @pytest.fixture

@@ -18,7 +18,6 @@ from servers.judge_server import JudgeServer, content
 from servers.maps_server import KEY, MapsServer
 
 from mind2web2.errors import CaptureError, JudgeUnavailableError
-from mind2web2.judge.admission import DualSemaphore
 from mind2web2.judge.answer_judge import AnswerJudge
 from mind2web2.judge.caching import CachingJudge
 from mind2web2.judge.spec import JudgeSpec
@@ -31,6 +30,7 @@ from mind2web2.results.answers import RunFolders, select_work
 from mind2web2.runs.answer import RunParts
 from mind2web2.runs.concurrency import Concurrency
 from mind2web2.runs.run import RunProgress, evaluate_work
+from mind2web2.scripts.call import DualSemaphore
 from mind2web2.scripts.isolation.service import RunService
 
 # Each runs the scripts of its block in the one way or the other.

@@ -15,8 +15,8 @@ from program_order import program_order
 from projects import ClaimJudge, Project, evaluate, outcomes_by_name, read_json
 
 from mind2web2.errors import EvalScriptError
-from mind2web2.scripts.isolation.processes import ScriptLimits
 from mind2web2.scripts.isolation.run import Isolation
+from mind2web2.scripts.limits import ScriptLimits
 
 TIGHT = Isolation(ScriptLimits(block_s=0.5, processor_s=2))
 PATIENT = Isolation(ScriptLimits(block_s=60, processor_s=60))

@@ -22,8 +22,10 @@ from mind2web2.errors import (
     JudgeUnavailableError,
 )
 from mind2web2.judge.judgment import judgment_key
-from mind2web2.judge.protocol import JudgeLedger, QuestionContext
-from mind2web2.judge.record import Rejection, ServiceAnswer
+from mind2web2.judge.protocol import (
+    JudgeLedger,
+    QuestionContext,
+)
 from mind2web2.judge.service_request import ServiceRequest
 from mind2web2.llm_client.chat import ChatReply, ChatRequest, Usage
 from mind2web2.llm_client.structured_output import schema_of
@@ -34,6 +36,8 @@ from mind2web2.rubric.verdicts import (
     ExtractionRecord,
     PageCheck,
     PageShown,
+    Rejection,
+    ServiceAnswer,
     Vote,
 )
 from mind2web2.scripts.isolation import rpc

@@ -5,7 +5,7 @@ from projects import call
 
 from mind2web2 import Evaluator
 from mind2web2.cli import main
-from mind2web2.scripts.aliases import set_script_aliases
+from mind2web2.scripts.imports import set_script_aliases
 from mind2web2.scripts.load import load_eval_script, unload_eval_script
 
 SCRIPT = """

@@ -6,11 +6,27 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
-from typing import Any, Literal, NotRequired, Protocol, TypedDict, runtime_checkable
+from typing import (
+    Annotated,
+    Any,
+    Literal,
+    NotRequired,  # pydantic needs it before Python 3.12
+    Protocol,
+    runtime_checkable,
+)
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Discriminator,
+    Field,
+    Tag,
+    with_config,
+)
+from typing_extensions import TypedDict
 
-from mind2web2.utils.text import counted
+from mind2web2.utils.text import as_unicode_text, counted
 
 # A chat message as scripts give it, not checked yet (eval-scripts.md): {"role", "content"}, the
 # content a text or a list of {"type": "text"} and {"type": "image_url"} parts.
@@ -28,20 +44,33 @@ ReplyCheck = Callable[[str], Awaitable[str | None]]
 Limit = AbstractAsyncContextManager[Any]
 
 
+def _sendable(text: object) -> object:
+    return as_unicode_text(text) if isinstance(text, str) else text
+
+
+# Without lone surrogates, which no request can carry.
+_Text = Annotated[str, BeforeValidator(_sendable)]
+# Further fields, such as a name, go to the provider as they are.
+_open = with_config(ConfigDict(extra="allow"))
+
+
+@_open
 class TextPart(TypedDict):
     """A text in a message."""
 
     type: Literal["text"]
-    text: str
+    text: _Text
 
 
+@_open
 class ImageUrl(TypedDict):
     """The address of an image, or its content as a ``data:`` URL."""
 
-    url: str
+    url: Annotated[str, Field(pattern="^(data:image/|https?://)")]
     detail: NotRequired[str]
 
 
+@_open
 class ImagePart(TypedDict):
     """An image in a message."""
 
@@ -49,11 +78,23 @@ class ImagePart(TypedDict):
     image_url: ImageUrl
 
 
+Role = Literal["system", "developer", "user", "assistant"]
+_Parts = list[Annotated[TextPart | ImagePart, Field(discriminator="type")]]
+
+
+def _form_of_content(content: object) -> str:
+    return "text" if isinstance(content, str) else "parts"
+
+
+@_open
 class CheckedMessage(TypedDict):
     """A chat message that can be sent."""
 
-    role: str
-    content: str | list[TextPart | ImagePart]
+    role: Role
+    content: Annotated[
+        Annotated[_Text, Tag("text")] | Annotated[_Parts, Field(min_length=1), Tag("parts")],
+        Discriminator(_form_of_content),
+    ]
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,9 +8,11 @@ from __future__ import annotations
 import base64
 import binascii
 import itertools
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
-from typing import Any, cast
+from typing import Annotated, Any, cast
+
+from pydantic import Field, TypeAdapter, ValidationError
 
 from mind2web2.errors import DocumentError
 from mind2web2.llm_client.chat import (
@@ -18,14 +20,12 @@ from mind2web2.llm_client.chat import (
     ImageLimit,
     ImagePart,
     Message,
+    Role,
     TextPart,
 )
-from mind2web2.prompts import HashedText
 from mind2web2.utils.images import cut_screenshot, size_px
-from mind2web2.utils.text import as_unicode_text
 
-_ROLES = ("system", "developer", "user", "assistant")
-_IMAGE_SCHEMES = ("data:image/", "https://", "http://")
+_MESSAGES = TypeAdapter(Annotated[list[CheckedMessage], Field(min_length=1)])
 # The header with an image's size, usually and with long metadata before it.
 _HEADER_CHARS = (4096, 64 * 1024)
 
@@ -36,11 +36,12 @@ def checked_messages(messages: Sequence[Message]) -> list[CheckedMessage]:
     Raises:
         ValueError: a message has another structure than in eval-scripts.md.
     """
-    if isinstance(messages, str | Mapping) or not isinstance(messages, Sequence) or not messages:
-        raise ValueError("messages must be a non-empty list of {'role', 'content'} objects")
-    return [
-        _checked_message(message, f"messages[{index}]") for index, message in enumerate(messages)
-    ]
+    try:
+        return _MESSAGES.validate_python(messages)
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False, include_context=False)[0]
+        where = ".".join(map(str, ("messages", *first["loc"])))
+        raise ValueError(f"{where}: {first['msg']}") from error
 
 
 def with_text_at_end(messages: Sequence[CheckedMessage], text: str) -> list[CheckedMessage]:
@@ -73,7 +74,7 @@ def in_turns(messages: Sequence[CheckedMessage]) -> list[CheckedMessage]:
     """Return the messages with the user and the assistant in turn, and no system."""
     turns: list[CheckedMessage] = []
     for message in messages:
-        role = "assistant" if message["role"] == "assistant" else "user"
+        role: Role = "assistant" if message["role"] == "assistant" else "user"
         if turns and turns[-1]["role"] == role:
             parts = [*_parts(turns.pop()["content"]), *_parts(message["content"])]
             turns.append({"role": role, "content": parts})
@@ -92,51 +93,6 @@ def text_of(messages: Sequence[CheckedMessage]) -> Iterator[str]:
         for part in _parts(message["content"]):
             if part["type"] == "text":
                 yield part["text"]
-
-
-def _checked_message(message: object, where: str) -> CheckedMessage:
-    if not isinstance(message, Mapping):
-        raise ValueError(
-            f"{where} must be a {{'role', 'content'}} object, not {type(message).__name__}"
-        )
-    role, content = message.get("role"), message.get("content")
-    if role not in _ROLES:
-        raise ValueError(f"{where} has role {role!r}, expected one of {', '.join(_ROLES)}")
-    if isinstance(content, str):
-        return cast(CheckedMessage, {**message, "content": sendable_text(content)})
-    if not isinstance(content, Sequence) or not content:
-        raise ValueError(f"{where}['content'] must be a text or a non-empty list of parts")
-    parts = [
-        _checked_part(part, f"{where}['content'][{index}]") for index, part in enumerate(content)
-    ]
-    # Further fields, such as a name, go to the provider as they are.
-    return cast(CheckedMessage, {**message, "content": parts})
-
-
-def _checked_part(part: object, where: str) -> TextPart | ImagePart:
-    fields = part if isinstance(part, Mapping) else {}
-    kind = fields.get("type")
-    if kind == "text" and isinstance(fields.get("text"), str):
-        text = sendable_text(fields["text"])
-        return cast(TextPart, {**fields, "text": text})
-    if kind == "image_url":
-        image = fields.get("image_url")
-        url = image.get("url") if isinstance(image, Mapping) else None
-        if isinstance(url, str) and url.startswith(_IMAGE_SCHEMES):
-            return cast(ImagePart, dict(fields))
-        raise ValueError(
-            f"{where} must hold {{'image_url': {{'url': 'data:image/...' or 'https://...'}}}}"
-        )
-    raise ValueError(
-        f"{where} must be a {{'type': 'text', 'text': ...}} or {{'type': 'image_url', ...}} part"
-    )
-
-
-def sendable_text(text: str) -> str:
-    """Return the text with lone surrogates, which no request can carry, replaced by U+FFFD."""
-    if isinstance(text, HashedText) and text.is_sendable:
-        return text
-    return as_unicode_text(text)
 
 
 def within_limit(messages: Sequence[CheckedMessage], limit: ImageLimit) -> list[CheckedMessage]:

@@ -8,7 +8,6 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from itertools import filterfalse
 from typing import Any
 
 from pydantic import BaseModel, ValidationError
@@ -220,14 +219,12 @@ def read_reply(
     text = json_text(completion.text)
     try:
         value = template.model_validate_json(text)
-        given = unambiguous_json(text)
+        unambiguous_json(text)
     except ValidationError as error:
         raise InvalidOutputError(_problems(error)) from error
     except ValueError as error:  # a number of thousands of digits
         raise InvalidOutputError(str(error)) from error
-    schema = schema_of(template).full
-    dispensable: frozenset[str] = getattr(template, "dispensable_properties", frozenset())
-    missing = list(filterfalse(dispensable.__contains__, _missing(given, schema, schema)))
+    missing = list(_not_given(value))
     if missing:
         raise InvalidOutputError(_problem_list([f"{name}: Field required" for name in missing]))
     return text, value
@@ -285,38 +282,21 @@ def unambiguous_json(text: str) -> Any:
     return json.loads(text, object_pairs_hook=checked)
 
 
-def _missing(value: Any, schema: Any, root: JsonSchema, where: str = "") -> Iterator[str]:
-    """Yield the paths of missing properties, even of those with a default."""
-    schema = _resolve(schema, root) if isinstance(schema, dict) else {}
-    variants = schema.get("anyOf") or schema.get("oneOf") or ()
-    found = [
-        list(_missing(value, variant, root, where))
-        for variant in variants
-        if _is_of(value, variant, root)
-    ]
-    # One complete variant is enough; else the first one's missing properties are reported.
-    if all(found):
-        yield from next(iter(found), ())
-    if isinstance(value, Mapping):
-        properties = schema.get("properties", {})
-        for name, field in properties.items():
-            if name in value:
-                yield from _missing(value[name], field, root, f"{where}{name}.")
-            else:
-                yield f"{where}{name}"
-        for name in value.keys() - properties.keys():
-            yield from _missing(
-                value[name], schema.get("additionalProperties"), root, f"{where}{name}."
-            )
-    elif isinstance(value, list):
-        for index, item in enumerate(value):
-            yield from _missing(item, schema.get("items"), root, f"{where}{index}.")
-
-
-def _is_of(value: Any, schema: JsonSchema, root: JsonSchema) -> bool:
-    """Tell whether value and schema are both objects, or both not."""
-    kind = _resolve(schema, root).get("type")
-    return kind is None or (kind == "object") is isinstance(value, Mapping)
+def _not_given(value: object, where: str = "") -> Iterator[str]:
+    """Yield the paths of fields that a reply does not give, even of those with a default."""
+    if isinstance(value, BaseModel):
+        dispensable = getattr(value, "dispensable_properties", ())
+        for name, field in type(value).model_fields.items():
+            if name in value.model_fields_set:
+                yield from _not_given(getattr(value, name), f"{where}{name}.")
+            elif name not in dispensable:
+                yield f"{where}{field.alias or name}"
+    elif isinstance(value, Mapping):
+        for name, each in value.items():
+            yield from _not_given(each, f"{where}{name}.")
+    elif isinstance(value, list | tuple | set | frozenset):
+        for number, each in enumerate(value):
+            yield from _not_given(each, f"{where}{number}.")
 
 
 def _problems(error: ValidationError) -> str:

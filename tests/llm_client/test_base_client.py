@@ -96,7 +96,7 @@ async def test_a_declined_request_raises_for_direct_callers(asynchronous):
             "pydantic class",
         ),
         ({"messages": MESSAGES, "model": "m", "stream": True}, "stream"),
-        ({"messages": [], "model": "m"}, "non-empty list"),
+        ({"messages": [], "model": "m"}, "at least 1 item"),
     ],
 )
 async def test_wrong_keywords_cost_nothing(asynchronous, keywords, words):

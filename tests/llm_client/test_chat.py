@@ -19,17 +19,17 @@ IMAGE = {"type": "image_url", "image_url": {"url": "data:image/png;base64,aGk="}
 @pytest.mark.parametrize(
     ("messages", "words"),
     [
-        ([], "non-empty list"),
-        ("hello", "non-empty list"),
-        ({"role": "user", "content": "x"}, "non-empty list"),
-        (["hello"], r"messages\[0\] must be"),
-        ([{"role": "judge", "content": "x"}], "role 'judge'"),
-        ([{"role": "user"}], r"messages\[0\]\['content'\]"),
-        ([{"role": "user", "content": None}], "a text or a non-empty list"),
-        ([{"role": "user", "content": []}], "a text or a non-empty list"),
+        ([], "at least 1 item"),
+        ("hello", "messages: Input should be a valid list"),
+        ({"role": "user", "content": "x"}, "a valid list"),
+        (["hello"], r"messages\.0: Input should be"),
+        ([{"role": "judge", "content": "x"}], r"messages\.0\.role: Input should be 'system'"),
+        ([{"role": "user"}], r"messages\.0\.content: Field required"),
+        ([{"role": "user", "content": None}], "a valid list"),
+        ([{"role": "user", "content": []}], "at least 1 item"),
         (
             [{"role": "user", "content": "x"}, {"role": "user", "content": ["x"]}],
-            r"messages\[1\]\['content'\]\[0\]",
+            r"messages\.1\.content\.parts\.0: ",
         ),
         ([{"role": "user", "content": [{"type": "text", "text": 1}]}], "part"),
         (
@@ -39,7 +39,7 @@ IMAGE = {"type": "image_url", "image_url": {"url": "data:image/png;base64,aGk="}
                     "content": [{"type": "image_url", "image_url": "data:image/png;base64,x"}],
                 }
             ],
-            "data:image",
+            "a valid dictionary",
         ),
         (
             [

@@ -140,9 +140,8 @@ def asked(name, *arguments):
         (
             "messages = [{'role': 'user', 'content': [['?']]}]\n"
             "await client.async_response(model='m', messages=messages)",
-            "a request of the script's own: messages[0]['content'][0] must be a {'type': 'text', "
-            "'text': "
-            "...} or {'type': 'image_url', ...} part",
+            "a request of the script's own: messages.0.content.parts.0: Input should be "
+            "a valid dictionary or object to extract fields from",
         ),
         (
             asked("filled", FORM, GIVEN % "{}", "template={'name': 'No'}"),

@@ -104,10 +104,10 @@ class CandidateFinder:
         found = [each for match in IN_SIGNS.finditer(self._text) if (each := self._signed(match))]
         for each in found:
             self._taken[each.start : each.end] = b"\1" * (each.end - each.start)
+        # Without a list, no evidence would ever be enough for a plain number.
+        numbers = _PLAIN.finditer(self._text) if self._lists.labels else ()
         columns = self._cells_of_numbers()
-        found += [
-            each for match in _PLAIN.finditer(self._text) if (each := self._plain(match, columns))
-        ]
+        found += [each for match in numbers if (each := self._plain(match, columns))]
         return sorted(found, key=lambda each: each.start)
 
     def _is_free(self, start: int, end: int) -> bool:

@@ -110,13 +110,17 @@ def _import_map() -> str:
     return json.dumps({"imports": addresses})
 
 
-def file_html(nonce: str, title: str) -> tuple[str, str]:
-    """Return the page of a file, before and after the data."""
+def file_html(nonce: str, title: str, view: str = "") -> tuple[str, str]:
+    """Return the page of a file, before and after the data.
+
+    Args:
+        view: the only one that it has; empty for those of results.
+    """
     policy = file_policy(nonce)
     mark = "<!-- data -->"
     page = _PAGE.format(
         nonce=nonce,
-        features="",
+        features=view,
         program="mind2web2",
         title=html.escape(title),
         head=f'<meta http-equiv="Content-Security-Policy" content="{policy}">\n',

@@ -43,6 +43,8 @@ _TAGS = frozenset(
     }
 )
 _LINK = re.compile(r"https?://[^\s]+", re.IGNORECASE)
+# The parser would take a footnote's text for the address of a link.
+_FOOTNOTE = re.compile(r"^([ \t>]*)\[(?=\^[^\]\n]+\]:)", re.MULTILINE)
 # Answers have at most a megabyte; a longer text would only slow the browser down.
 MAX_CHARS = 400_000
 
@@ -54,7 +56,7 @@ def markdown_tree(text: str) -> list[Node]:
     only.
     """
     cut = text[:MAX_CHARS]
-    tree = _tree(_parser().parse(cut))
+    tree = _tree(_parser().parse(_FOOTNOTE.sub(r"\1\\[", cut)))
     if len(cut) < len(text):
         tree.append(["p", {}, f"[cut here: {MAX_CHARS} of {len(text)} characters are shown]"])
     return tree

@@ -7,7 +7,7 @@ import gzip
 import html
 import secrets
 import shlex
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -27,7 +27,8 @@ from mind2web2.viewer.stored_pages import PageKey, StoredPages
 REDACTED = "[redacted]"
 # Browsers open larger files slowly, or not at all.
 LARGE_FILE_BYTES = 100 * 1000**2
-_MAX_PICTURES_OF_A_PAGE_BYTES = 4 * 1000**2
+# A part of the data by the names that the front end asks for (``source.js``).
+Block = tuple[list[str], bytes]
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,32 +36,44 @@ class ReportContent:
     """The parts of the results that go into the file.
 
     Args:
+        most_picture_bytes: further pictures of a page are left out.
         redact_tasks: leave out the texts of tasks, which gated benchmarks keep to themselves.
         title: of the report.
     """
 
     pages: bool = True
+    most_picture_bytes: int = 4 * 1000**2
     redact_tasks: bool = False
     title: str = DEFAULT_TITLE
 
 
 async def write_report(path: Path, catalog: Catalog, content: ReportContent) -> int:
-    """Write the file: the front end, and compressed data, a block for each answer and page.
-
-    Return its size.
-
-    Blocks are written as they are made, since pages may be larger than the memory.
+    """Write the file with all data of a catalog, and return its size.
 
     Raises:
         ResultWriteError: it cannot be written.
     """
-    before, after = file_html(secrets.token_urlsafe(16), content.title)
+    return await write_file(path, content.title, _blocks(catalog, content))
+
+
+async def write_file(path: Path, title: str, blocks: AsyncIterator[Block], view: str = "") -> int:
+    """Write the front end and compressed data, and return the file's size.
+
+    Blocks are written as they are made, since pages may be larger than the memory.
+
+    Args:
+        view: the only one that the file has; empty for those of results.
+
+    Raises:
+        ResultWriteError: it cannot be written.
+    """
+    before, after = file_html(secrets.token_urlsafe(16), title, view)
     try:
         check_replaceable(path)
         staged = stage_file(path.parent, before)
         try:
             with staged.open("a", encoding="utf-8") as file:
-                async for name, block in _blocks(catalog, content):
+                async for name, block in blocks:
                     file.write(_element(name, block))
                 file.write(after)
                 size = file.tell()
@@ -72,26 +85,31 @@ async def write_report(path: Path, catalog: Catalog, content: ReportContent) -> 
     return size
 
 
-async def _blocks(
-    catalog: Catalog, content: ReportContent
-) -> AsyncIterator[tuple[list[str], bytes]]:
-    """Yield the blocks by the names that the front end asks for (``source.js``)."""
+async def _blocks(catalog: Catalog, content: ReportContent) -> AsyncIterator[Block]:
     overview = catalog.overview()
     keys = [AnswerKey(row["agent"], row["task"], row["answer"]) for row in overview["answers"]]
-    yield ["about"], _pack(_about(overview, content))
+    yield ["about"], pack(_about(overview, content))
     claims = catalog.claims()
     if content.redact_tasks:
         # Rows without a leaf have the text of a task.
         claims = [row if row[3] else [*row[:5], REDACTED] for row in claims]
-    yield ["overview"], _pack(overview)
-    yield ["claims"], _pack(claims)
-    yield ["doubts"], _pack(_doubts(catalog, content))
+    yield ["overview"], pack(overview)
+    yield ["claims"], pack(claims)
+    yield ["doubts"], pack(_doubts(catalog, content))
     for task in dict.fromkeys(key.task for key in keys):
         with suppress(NoSuchResultError):
             # Its answers may all be without a result.
-            yield ["leaves", task], _pack(catalog.leaves(task))
+            yield ["leaves", task], pack(catalog.leaves(task))
     for pair in combinations(catalog.agents(), 2):
-        yield ["comparison", *pair], _pack(catalog.comparison(*pair))
+        yield ["comparison", *pair], pack(catalog.comparison(*pair))
+    async for block in answer_blocks(catalog, keys, content):
+        yield block
+
+
+async def answer_blocks(
+    catalog: Catalog, keys: Sequence[AnswerKey], content: ReportContent
+) -> AsyncIterator[Block]:
+    """Yield answers with their results, and the pages that they cite."""
     pages: dict[PageKey, None] = {}
     for key in keys:
         found = catalog.result(key)
@@ -99,14 +117,14 @@ async def _blocks(
         pages |= dict.fromkeys(_cited_pages(key, found))
         yield (
             ["answer", key.agent, key.answer, key.task],
-            _pack(_redact(answer, content)),
+            pack(_redact(answer, content)),
         )
     if content.pages:
         stored = StoredPages(catalog.paths)
         for page in pages:
             shown = await stored.page(page)
-            yield ["page", page.agent, page.task, page.url], _pack(shown)
-            left = _MAX_PICTURES_OF_A_PAGE_BYTES
+            yield ["page", page.agent, page.task, page.url], pack(shown)
+            left = content.most_picture_bytes
             for name in shown["images"]:
                 image = await stored.image(page, name)
                 left -= len(image)
@@ -132,7 +150,7 @@ def _about(overview: Json, content: ReportContent) -> Json:
         "tasks": len({row["task"] for row in overview["answers"]}),
         "judges": sorted({judge for agent in overview["agents"] for judge in agent["judges"]}),
         "has_pages": content.pages,
-        "most_pictures_mb": _MAX_PICTURES_OF_A_PAGE_BYTES // 1000**2,
+        "most_pictures_mb": content.most_picture_bytes // 1000**2,
         "has_task_texts": not content.redact_tasks,
         "export": [export for export, _ in commands],
         "replay": [replay for _, replay in commands],
@@ -168,7 +186,8 @@ def _cited_pages(key: AnswerKey, found: LoadedResult | None) -> list[PageKey]:
     return [PageKey(key.agent, key.task, url) for url in urls]
 
 
-def _pack(value: object) -> bytes:
+def pack(value: object) -> bytes:
+    """Return a value as the front end unpacks it."""
     return gzip.compress(json_bytes(value), mtime=0)
 
 

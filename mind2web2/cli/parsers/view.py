@@ -38,7 +38,8 @@ def add_command(commands: Subcommands) -> None:
         "agents",
         metavar="AGENT",
         nargs="*",
-        help="the agents, folders under eval_results/ (default: all that have results)",
+        help="the agents, folders under eval_results/ (default: all that have results), or a file "
+        "that report or check has written",
     )
     view.add_argument(
         "--port", type=port_number, default=0, help="the port to listen at (default: a free one)"

@@ -34,7 +34,9 @@ from mind2web2.viewer.server import (
 
 
 def run_view(options: argparse.Namespace) -> int:
-    """Serve until Ctrl-C and return the exit status."""
+    """Serve until Ctrl-C, or open a written report, and return the exit status."""
+    if report := next((name for name in options.agents if name.endswith(".html")), None):
+        return _open_report(Path(report).resolve(), options)
     settings = settings_of(options)
     catalog = _catalog(
         settings,
@@ -71,6 +73,15 @@ def run_view(options: argparse.Namespace) -> int:
     # While the browser starts: results of many agents take seconds to read.
     Thread(target=_read_results, args=(console, catalog), daemon=True).start()
     serve(guard(application(catalog, session, features), session), listener)
+    return 0
+
+
+def _open_report(report: Path, options: argparse.Namespace) -> int:
+    if not report.is_file():
+        raise UsageError(f"there is no file {report}")
+    line(plain_console(), f"Open {report.as_uri()}")
+    if not options.no_browser:
+        open_browser(report.as_uri())
     return 0
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import asyncio
 import os
 import sys
 from collections.abc import Collection, Sequence
@@ -31,12 +32,13 @@ from mind2web2.plugins.check.outputs import (
     evidence_table,
     print_findings,
     print_hints,
+    write_findings,
     write_hints,
-    write_output,
 )
+from mind2web2.plugins.check.page import ShownReport, write_page
 from mind2web2.plugins.check.question import question_of
 from mind2web2.plugins.check.rubric import page_address
-from mind2web2.plugins.check.scoring import SCRIPT, SCRIPTS, TASK, script_with
+from mind2web2.plugins.check.scoring import ANSWER, SCRIPT, SCRIPTS, TASK, script_with
 from mind2web2.plugins.check.sources import Capturing, SourcePage, source_page
 from mind2web2.plugins.check.statements import ReadReport, read_report
 from mind2web2.results.answers import read_answer, select_work
@@ -48,7 +50,8 @@ from mind2web2.utils.files import write_whole
 from mind2web2.utils.path_config import PathConfig
 from mind2web2.utils.program import command_line
 
-ANSWER = "answer_1"
+# In the folder of a check: the report with its verdicts, for a browser.
+PAGE_NAME = "report.html"
 _NO_HOST = (
     "Warning: the host of no source was found. Check that this machine reaches the web before you "
     "call the addresses invented."
@@ -183,6 +186,8 @@ def _status_of(
     has_judge = not options.no_judge and (has_key or given.estimate)
     for output in options.output:
         check_ending(output, has_judge)
+    for check in checks:
+        check.write()
     command = _Command(
         prepare_settings(given),
         plain_console(),
@@ -199,9 +204,10 @@ def _status_of(
         judge_client(judge_spec(given))
     if not has_key and not options.no_judge:
         line(command.console, _NO_KEY)
-    status = max(command.status(check) for check in checks)
-    command.write_outputs(checks)
-    return status
+    if given.captures_pages and not given.estimate:
+        for check in checks:
+            command.capture(check)
+    return command.judge(checks) if has_judge else command.print_hints(checks)
 
 
 def _write(path: Path, text: str) -> None:
@@ -221,16 +227,10 @@ class _Command:
     outputs: Sequence[Path]
     bounds: Sequence[Bound]
 
-    def status(self, check: Check) -> int:
-        """Check one report and return the exit status."""
-        check.write()
-        settings = check.settings(self.settings)
-        if settings.captures_pages and not settings.estimate:
-            self._capture(check, settings)
-        return self._judge(check, settings) if self.has_judge else self._print_hints(check)
-
-    def _capture(self, check: Check, settings: RunSettings) -> None:
+    def capture(self, check: Check) -> None:
+        """Capture the pages of a report."""
         progress = CrawlProgress()
+        settings = check.settings(self.settings)
 
         async def captured() -> int:
             async with CrawlDisplay(self.console, progress):
@@ -246,49 +246,55 @@ class _Command:
         if problems and all(problem.startswith("invented") for problem in problems):
             line(self.console, _NO_HOST)
 
-    def _print_hints(self, check: Check) -> int:
-        hints = hints_of(check.read, {page.source: page for page in check.source_pages()})
-        print_hints(self.console, check.name, check.read, hints)
+    def print_hints(self, checks: Sequence[Check]) -> int:
+        """Print and write what may be wrong without a judge, and return the exit status."""
+        found = []
+        for check in checks:
+            hints = hints_of(check.read, {page.source: page for page in check.source_pages()})
+            print_hints(self.console, check.name, check.read, hints)
+            found.append(hints)
         for output in self.outputs:
-            write_hints(output, hints)
+            write_hints(output, found)
             line(self.console, f"Written: {output}")
         return 0
 
-    def write_outputs(self, checks: Sequence[Check]) -> None:
-        """Write what the judge found in all reports."""
-        findings = [(found, each.text) for each in checks if (found := each.findings())]
-        for output in self.outputs if self.has_judge and findings else ():
-            write_output(output, findings)
-            line(self.console, f"Written: {output}")
-        for check in checks if self.has_judge and findings else ():
-            line(self.console, f"All views: {view_command(check.paths)}")
+    def judge(self, checks: Sequence[Check]) -> int:
+        """Judge the reports, print and write what was found, and return the exit status."""
+        status, reports = 0, []
+        for check in checks:
+            own_status = self._judge(check)
+            # The result of a check that failed may be an earlier one, of another text.
+            found = check.findings() if own_status == 0 and not self.settings.estimate else None
+            if found is not None:
+                print_findings(self.console, found)
+                failures = [text for bound in self.bounds if (text := bound.failure(found.figures))]
+                for text in failures:
+                    line(self.console, f"Failed: {text}")
+                own_status = int(bool(failures))
+                reports.append(ShownReport(found, check.text, check.paths))
+            status = max(status, own_status)
+        self._write(reports)
+        return status
 
-    def _judge(self, check: Check, settings: RunSettings) -> int:
-        work = select_work(check.paths, check.name)
+    def _judge(self, check: Check) -> int:
+        settings, work = check.settings(self.settings), select_work(check.paths, check.name)
         if settings.estimate:
             return print_estimate(settings, check.name, check.paths, work)
-        status = run_evaluation(
+        return run_evaluation(
             settings, check.name, check.paths, work, checked=replace(settings), is_quiet=True
         )
-        found = check.findings() if status == 0 else None
-        if found is None:
-            return status or 1
-        print_findings(self.console, found)
-        failures = [text for bound in self.bounds if (text := bound.failure(found.figures))]
-        for text in failures:
-            line(self.console, f"Failed: {text}")
-        return 1 if failures else 0
 
-
-def view_command(paths: PathConfig) -> str:
-    """Return the command that shows a check, to be copied into the user's shell."""
-    folders = {
-        "--eval_results_root": paths.eval_results_root,
-        "--answer_folder": paths.answers_root,
-        "--cache_root": paths.cache_root,
-    }
-    words = (word for name, folder in folders.items() for word in (name, str(folder)))
-    return command_line("view", *words)
+    def _write(self, reports: Sequence[ShownReport]) -> None:
+        for output in self.outputs if reports else ():
+            if output.suffix.lower() in (".html", ".htm"):
+                asyncio.run(write_page(output, reports))
+            else:
+                write_findings(output, [report.found for report in reports])
+            line(self.console, f"Written: {output}")
+        for report in reports:
+            page = report.paths.eval_results_root.parent / PAGE_NAME
+            asyncio.run(write_page(page, [report]))
+            line(self.console, f"Look at it: {command_line('view', str(page))}")
 
 
 def _moment(settings: RunSettings) -> datetime | None:

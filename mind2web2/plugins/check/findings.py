@@ -4,25 +4,39 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from operator import itemgetter
 
 from pydantic import BaseModel
 
 from mind2web2.plugins.check.figures import Figure, FigureName, figures_of
 from mind2web2.plugins.check.statements import ReadReport
-from mind2web2.plugins.check.verdicts import ORDER, StatementVerdict, verdicts_of
+from mind2web2.plugins.check.verdicts import ORDER, StatementVerdict, Verdict, verdicts_of
 from mind2web2.results.result_file import ResultFile
 from mind2web2.utils.text import counted
 
 # As the capture words them: the name does not exist.
 _NEVER_RESOLVED = "there is no host"
+MARKS_WITHOUT_SOURCE = "Marks without a source"
 
 _LABELS: Mapping[FigureName, str] = {
     "precision": "Citation precision: supported claims, of those whose page was read",
     "coverage": "Coverage: claims with a source, of those that need one",
     "contradicted": "Contradicted claims, of those whose page was read",
     "unavailable": "Sources whose page was unavailable",
-    "effective_citations": "Effective citations (supported statements and addresses)",
 }
+_WITHOUT: Mapping[Verdict, str] = {
+    "page unavailable": "without a page that could be read",
+    "no source given": "without a source",
+}
+
+
+def name_lists(report: ReadReport | CheckedReport) -> Iterator[tuple[str, list[str]]]:
+    """Yield the marks and addresses of a report that lead to nothing, each list with a title."""
+    lists = {
+        MARKS_WITHOUT_SOURCE: report.unresolved,
+        "Sources that no statement cites": report.uncited,
+    }
+    yield from filter(itemgetter(1), lists.items())
 
 
 class CheckedReport(BaseModel):
@@ -51,14 +65,34 @@ class CheckedReport(BaseModel):
         """Return the findings in one sentence."""
         claims = [claim for each in self.statements if each.checkable for claim in each.claims]
         counts = Counter(claim.verdict for claim in claims)
-        verdicts = ", ".join(f"{counts[each]} {each}" for each in ORDER if counts[each])
-        return f"{counts['supported']} of {counted(len(claims), 'claim')} hold ({verdicts})"
+        checked = sum(count for verdict, count in counts.items() if verdict not in _WITHOUT)
+        others = ", ".join(
+            f"{counts[each]} {'is' if counts[each] == 1 else 'are'} {_WITHOUT.get(each, each)}"
+            for each in ORDER[1:]
+            if counts[each]
+        )
+        held = f"{counts['supported']} of {counted(checked, 'checked claim')} hold"
+        return f"{held}; {others}" if others else held
 
     def figure_rows(self) -> Iterator[tuple[str, str]]:
         """Yield each figure with its label, as text."""
-        for name, label in _LABELS.items():
-            figure = self.figures.get(name)
-            yield label, "-" if figure is None else str(figure)
+        figures = [(label, self.figures.get(name)) for name, label in _LABELS.items()]
+        if self.contaminated:
+            figures.append(
+                ("Citation precision without sources about a benchmark", self.precision_without)
+            )
+        for label, figure in figures:
+            yield label, str(figure or "-")
+
+    def name_lists(self) -> Iterator[tuple[str, list[str]]]:
+        """Yield what is wrong with the citations themselves: a title, and addresses or marks."""
+        lists = {
+            "Sources about a benchmark": self.contaminated,
+            "Sources that say that they were retracted": self.retracted,
+            "Invented addresses, whose host does not exist": self.invented,
+        }
+        yield from filter(itemgetter(1), lists.items())
+        yield from name_lists(self)
 
     def name_stand_ins(self, stand_ins: Mapping[str, str]) -> None:
         """Name the copy or landing page that was read in place of a source."""

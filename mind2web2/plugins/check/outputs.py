@@ -3,23 +3,25 @@
 from __future__ import annotations
 
 import json
+import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from rich.console import Console
 
 from mind2web2.cli.console import line
 from mind2web2.errors import ResultWriteError, UsageError
-from mind2web2.plugins.check.findings import CheckedReport
+from mind2web2.plugins.check.findings import MARKS_WITHOUT_SOURCE, CheckedReport, name_lists
 from mind2web2.plugins.check.hints import Hint
-from mind2web2.plugins.check.page import report_page
 from mind2web2.plugins.check.statements import ReadReport
 from mind2web2.plugins.check.verdicts import ClaimVerdict, StatementVerdict
 from mind2web2.utils.files import write_whole
 from mind2web2.utils.junit import JUnitCase, JUnitSuite, junit_xml
 
 _MAX_LISTED = 10
+# Some programs write such marks for their readers alone.
+_LOST = re.compile(r"cite|†|\ue200|turn|citation:|grok:")
 
 
 def print_findings(console: Console, found: CheckedReport) -> None:
@@ -34,8 +36,10 @@ def findings_text(found: CheckedReport) -> Iterator[str]:
         if statement.checkable:
             yield from _statement_lines(statement)
     yield ""
-    yield from _figure_lines(found)
-    yield from _citation_lines(found)
+    yield f"{found.name}: {found.summary}."
+    for label, figure in found.figure_rows():
+        yield f"{label}: {figure}"
+    yield from _name_lines(found.name_lists())
 
 
 def _statement_lines(statement: StatementVerdict) -> Iterator[str]:
@@ -65,43 +69,15 @@ def _short(text: str, most: int = 400) -> str:
     return text if len(text) <= most else f"{text[: most - 3]}..."
 
 
-def _figure_lines(found: CheckedReport) -> Iterator[str]:
-    yield f"{found.name}: {found.summary}."
-    for label, figure in found.figure_rows():
-        yield f"{label}: {figure}"
-
-
-def _citation_lines(found: CheckedReport) -> Iterator[str]:
-    if found.contaminated:
-        yield f"Sources about a benchmark: {_name_list(found.contaminated)}"
-        yield f"Citation precision without them: {found.precision_without or '-'}"
-    if found.retracted:
-        yield f"Sources that say that they were retracted: {_name_list(found.retracted)}"
-    if found.invented:
-        yield f"Invented addresses, whose host does not exist: {_name_list(found.invented)}"
-    yield from _mark_lines(found.unresolved, found.uncited)
-
-
-def _mark_lines(unresolved: list[str], uncited: list[str]) -> Iterator[str]:
-    if unresolved:
-        yield f"Marks without a source: {_name_list([_short(mark, 40) for mark in unresolved])}"
-    if any(map(is_lost, unresolved)):
-        yield (
-            "Sources lost in the copy: export the report as markdown, DOCX or PDF, or share it as a"
-            " link and save that page as HTML."
-        )
-    if uncited:
-        yield f"Sources that no statement cites: {_name_list(uncited)}"
-
-
-def is_lost(mark: str) -> bool:
-    """Tell whether a mark is one that a program writes for its reader alone."""
-    return any(sign in mark for sign in ("cite", "†", "\ue200", "turn", "citation:", "grok:"))
-
-
-def _name_list(names: list[str]) -> str:
-    more = len(names) - _MAX_LISTED
-    return ", ".join(names[:_MAX_LISTED]) + (f" and {more} more" if more > 0 else "")
+def _name_lines(lists: Iterable[tuple[str, list[str]]]) -> Iterator[str]:
+    for title, names in lists:
+        more = f" and {len(names) - _MAX_LISTED} more" if len(names) > _MAX_LISTED else ""
+        yield f"{title}: {', '.join(map(_short, names[:_MAX_LISTED]))}{more}"
+        if title == MARKS_WITHOUT_SOURCE and any(map(_LOST.search, names)):
+            yield (
+                "Sources lost in the copy: export the report as markdown, DOCX or PDF, or share it "
+                "as a link and save that page as HTML."
+            )
 
 
 def evidence_table(report: ReadReport) -> Iterator[str]:
@@ -135,7 +111,7 @@ def print_hints(console: Console, name: str, report: ReadReport, hints: Sequence
         console,
         ", ".join(f"{kind}: {number}" for kind, number in counts.items()) or "No hints.",
     )
-    for text in _mark_lines(report.unresolved, report.uncited):
+    for text in _name_lines(name_lists(report)):
         line(console, text)
 
 
@@ -156,16 +132,30 @@ def check_ending(path: Path, has_judge: bool) -> None:
         raise UsageError(f"-o {path}: hints are written as .json; .html and .xml need a judge")
 
 
-def write_hints(path: Path, hints: Sequence[Hint]) -> None:
-    """Write the hints as JSON.
+def write_hints(path: Path, hints: Sequence[Sequence[Hint]]) -> None:
+    """Write the hints about one or more reports as JSON.
 
     Raises:
         ResultWriteError: the file cannot be written.
     """
-    _write(
-        path,
-        json.dumps([hint.model_dump() for hint in hints], ensure_ascii=False, indent=2) + "\n",
-    )
+    _write_json(path, [[hint.model_dump() for hint in each] for each in hints])
+
+
+def write_findings(path: Path, reports: Sequence[CheckedReport]) -> None:
+    """Write what was found in one or more reports, as JSON or JUnit.
+
+    Raises:
+        ResultWriteError: the file cannot be written.
+    """
+    if path.suffix.lower() == ".xml":
+        _write(path, junit_xml(list(map(_suite, reports))))
+    else:
+        _write_json(path, [report.model_dump(mode="json") for report in reports])
+
+
+def _write_json(path: Path, reports: Sequence[object]) -> None:
+    shown = reports[0] if len(reports) == 1 else reports
+    _write(path, json.dumps(shown, ensure_ascii=False, indent=2) + "\n")
 
 
 def _write(path: Path, content: str | bytes) -> None:
@@ -173,28 +163,6 @@ def _write(path: Path, content: str | bytes) -> None:
         write_whole(path, content)
     except OSError as error:
         raise ResultWriteError.at(path, error) from error
-
-
-def write_output(path: Path, found: Sequence[tuple[CheckedReport, str]]) -> None:
-    """Write a file in the format that its ending names.
-
-    Args:
-        found: each report with its text.
-
-    Raises:
-        ResultWriteError: the file cannot be written.
-    """
-    suffix = path.suffix.lower()
-    content: str | bytes
-    if suffix == ".json":
-        reports = [report.model_dump(mode="json") for report, _ in found]
-        shown = reports[0] if len(reports) == 1 else reports
-        content = json.dumps(shown, ensure_ascii=False, indent=2) + "\n"
-    elif suffix == ".xml":
-        content = junit_xml([_suite(report) for report, _ in found])
-    else:
-        content = report_page(found)
-    _write(path, content)
 
 
 def _suite(found: CheckedReport) -> JUnitSuite:

@@ -1,62 +1,109 @@
-"""One HTML file: the report with each statement marked, and its claims beside it on a click."""
+"""One HTML file of the viewer: reports with each statement marked, and what its pages say."""
 
 from __future__ import annotations
 
-import html
-import json
-from collections.abc import Iterator, Sequence
+import re
+from collections.abc import AsyncIterator, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from mind2web2.plugins.check.findings import CheckedReport
-from mind2web2.plugins.check.verdicts import StatementVerdict
+from mind2web2.plugins.check.scoring import ANSWER, TASK
+from mind2web2.plugins.check.visible import visible
+from mind2web2.utils.path_config import PathConfig
+from mind2web2.viewer.catalog import Catalog
+from mind2web2.viewer.keys import AnswerKey, Json
+from mind2web2.viewer.markdown import Node, markdown_tree
+from mind2web2.viewer.report import Block, ReportContent, answer_blocks, pack, write_file
 
-_TEMPLATE = Path(__file__).parent / "page.html"
+# Statements stand between these in the markdown. They are brackets, next to which emphasis is
+# read as next to others.
+_BEGIN, _END = "⸨", "⸩"
+_SIGNS = str.maketrans({_BEGIN: "(", _END: ")"})
+_RAISED = re.compile(r"<sup>(.*?)</sup>", re.IGNORECASE)
+_DIGITS = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
-def _title(statement: StatementVerdict) -> str:
-    return statement.verdict if statement.checkable else "needs no source"
+@dataclass(frozen=True)
+class ShownReport:
+    """A report with what was found in it, and the folders of its check."""
+
+    found: CheckedReport
+    text: str
+    paths: PathConfig
 
 
-def report_page(reports: Sequence[tuple[CheckedReport, str]]) -> str:
-    """Return the page of one or more reports, which opens from disk and loads nothing."""
-    pieces: list[str] = []
-    statements: list[StatementVerdict] = []
-    for found, text in reports:
-        pieces.append(f"<h1>{html.escape(found.name)}: {html.escape(found.summary)}</h1>")
-        pieces += _marked(found, text, len(statements))
-        statements += found.statements
-    data = {
-        "statements": [each.model_dump(mode="json") for each in statements],
-        "reports": [
-            {
-                **found.model_dump(mode="json", exclude={"statements"}),
-                "figure_rows": list(found.figure_rows()),
-                "figure_without": str(found.precision_without or "-"),
-            }
-            for found, _ in reports
-        ],
+async def write_page(path: Path, reports: Sequence[ShownReport]) -> None:
+    """Write the file, which opens from disk and loads nothing.
+
+    Raises:
+        ResultWriteError: it cannot be written.
+    """
+    title = ", ".join(report.found.name for report in reports)
+    await write_file(path, title, _blocks(reports), "checked")
+
+
+async def _blocks(reports: Sequence[ShownReport]) -> AsyncIterator[Block]:
+    yield ["checked"], pack([_shown(report) for report in reports])
+    content = ReportContent(most_picture_bytes=0)
+    for report in reports:
+        key = AnswerKey(report.found.name, TASK, ANSWER)
+        async for block in answer_blocks(Catalog(report.paths), [key], content):
+            yield block
+
+
+def _shown(report: ShownReport) -> Json:
+    found = report.found
+    return {
+        "agent": found.name,
+        "task": TASK,
+        "answer": ANSWER,
+        "summary": found.summary,
+        "markdown": _marked_tree(found, report.text),
+        "statements": [each.model_dump(mode="json") for each in found.statements],
+        "figures": list(found.figure_rows()),
+        "lists": [[title, names] for title, names in found.name_lists() if names],
     }
-    # "<" cannot end the script element early.
-    findings = json.dumps(data).replace("<", "\\u003c")
-    page = _TEMPLATE.read_text(encoding="utf-8")
-    page = page.replace("{{name}}", html.escape(", ".join(found.name for found, _ in reports)))
-    before, _, after = page.partition("{{report}}")
-    middle, _, end = after.partition("{{findings}}")
-    return "".join((before, *pieces, middle, findings, end))
 
 
-def _marked(found: CheckedReport, text: str, first: int) -> Iterator[str]:
-    """Yield a report's text with its statements marked, which are numbered from ``first``."""
-    position = 0
-    for number, statement in enumerate(found.statements, start=first):
-        if statement.start < position:
-            continue
-        shown = html.escape(text[statement.start : statement.end])
-        kind = statement.verdict.replace(" ", "-") if statement.checkable else "no-claim"
-        yield html.escape(text[position : statement.start])
-        yield (
-            f'<span role="button" tabindex="0" class="{kind}" title="{_title(statement)}"'
-            f' data-statement="{number}">{shown}</span>'
-        )
+def _marked_tree(found: CheckedReport, text: str) -> list[Node]:
+    """Return the report's markdown with each statement as ``mark``, which has its number."""
+    shown = visible(text).translate(_SIGNS)
+    pieces, position = [], 0
+    for statement in found.statements:
+        before, said = shown[position : statement.start], shown[statement.start : statement.end]
+        pieces += [before, _BEGIN, said, _END]
         position = statement.end
-    yield html.escape(text[position:])
+    whole = "".join([*pieces, shown[position:]])
+    whole = _RAISED.sub(lambda raised: raised[1].translate(_DIGITS), whole)
+    return list(_Marker().marked(markdown_tree(whole)))
+
+
+class _Marker:
+    """Turns the signs around statements into elements; a statement may reach over several."""
+
+    def __init__(self) -> None:
+        self._number = -1
+        self._is_open = False
+
+    def marked(self, nodes: Sequence[Node]) -> Iterator[Node]:
+        for node in nodes:
+            if isinstance(node, str):
+                yield from self._text(node)
+            else:
+                tag, attributes, *children = node
+                yield [tag, attributes, *self.marked(children)]
+
+    def _text(self, text: str) -> Iterator[Node]:
+        is_first = False
+        for piece in re.split(f"([{_BEGIN}{_END}])", text):
+            if piece in (_BEGIN, _END):
+                is_first = self._is_open = piece == _BEGIN
+                self._number += is_first
+            elif self._is_open:
+                attributes: dict[str, Any] = {"statement": self._number, "first": is_first}
+                yield ["mark", attributes, piece]
+                is_first = False
+            else:
+                yield piece

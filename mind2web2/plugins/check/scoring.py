@@ -13,6 +13,7 @@ from mind2web2.scoring.scorer import NoScore, Scorer
 from mind2web2.utils.path_config import ScriptFile
 
 TASK = "report"
+ANSWER = "answer_1"
 SCRIPTS = Path(__file__).parent / "eval_scripts"
 SCRIPT = ScriptFile(SCRIPTS / "check" / f"{TASK}.py", "check")
 

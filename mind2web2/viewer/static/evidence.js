@@ -156,7 +156,7 @@ function Messages({ judgment, steps }) {
 }
 
 /** @param {any} props */
-function CheckedPage({ agent, task, check, quote }) {
+export function CheckedPage({ agent, task, check, quote }) {
   const { data, error } = useData("page", { agent, task, url: check.url });
   const judged = check.page;
   return html`

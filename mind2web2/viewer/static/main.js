@@ -13,6 +13,7 @@ import { Doubts } from "viewer/doubts";
 import { About } from "viewer/about";
 import { Audit } from "viewer/audit";
 import { Run } from "viewer/run";
+import { Checked } from "viewer/checked";
 
 /** @type {Record<string, {view: any, title: string}>} */
 const VIEWS = {
@@ -25,14 +26,17 @@ const VIEWS = {
   about: { view: About, title: "About" },
   run: { view: Run, title: "Run" },
   audit: { view: Audit, title: "Audit" },
+  checked: { view: Checked, title: "Checked report" },
 };
 const FEATURES = new Set((document.documentElement.dataset.features || "").split(" "));
 const ALWAYS_THERE = new Set(["overview", "compare", "leaves", "doubts"]);
-// An audit is blind: its head leads to nothing that shows verdicts.
-const IN_NAVIGATION = FEATURES.has("audit")
-  ? ["audit"]
+// An audit is blind: its head leads to nothing that shows verdicts. The file of a check has one view.
+const ONLY = ["audit", "checked"].filter((name) => FEATURES.has(name));
+const IN_NAVIGATION = ONLY.length
+  ? ONLY
   : ["overview", "compare", "leaves", "doubts", "run"].filter((name) => ALWAYS_THERE.has(name) || FEATURES.has(name));
 const HOME = address(IN_NAVIGATION[0]);
+const HAS_ABOUT = isFile && !FEATURES.has("checked");
 
 function App() {
   const [route, setRoute] = useState(routeOf(location.hash));
@@ -59,7 +63,7 @@ function App() {
             >`,
         )}
       </nav>
-      ${isFile && html`<a class="about" href="#/about">about this file</a>`}
+      ${HAS_ABOUT && html`<a class="about" href="#/about">about this file</a>`}
     </header>
     <main id="main" tabindex="-1">
       ${
@@ -84,7 +88,7 @@ function toMain(event) {
 function routeOf(hash) {
   const [path, query] = hash.replace(/^#\/?/, "").split("?");
   const [view, ...steps] = path.split("/").map(decoded);
-  return { view: view || "overview", steps, options: Object.fromEntries(new URLSearchParams(query)) };
+  return { view: view || (FEATURES.has("checked") ? "checked" : "overview"), steps, options: Object.fromEntries(new URLSearchParams(query)) };
 }
 
 /** @param {string} step */

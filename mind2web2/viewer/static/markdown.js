@@ -7,16 +7,20 @@ const TAGS = new Set(
   "p h1 h2 h3 h4 h5 h6 ul ol li blockquote pre code hr br em strong s table thead tbody tr th td".split(" "),
 );
 
-/** @param {{tree: any[]}} props */
-export function Markdown({ tree }) {
-  return html`<div class="markdown">${tree.map(element)}</div>`;
+/**
+ * @typedef {(attributes: any, inside: any) => any} Mark what a marked passage becomes
+ * @param {{tree: any[], mark?: Mark}} props
+ */
+export function Markdown({ tree, mark }) {
+  return html`<div class="markdown">${tree.map((node) => element(node, mark))}</div>`;
 }
 
-/** @param {any} node @returns {any} */
-function element(node) {
+/** @param {any} node @param {Mark} [mark] @returns {any} */
+function element(node, mark) {
   if (!Array.isArray(node)) return String(node);
   const [tag, attributes, ...children] = node;
-  const inside = children.map(element);
+  const inside = children.map((child) => element(child, mark));
+  if (tag === "mark" && mark) return mark(attributes, inside);
   if (tag === "a") return html`<${OutsideLink} href=${String(attributes.href || "")}>${inside}<//>`;
   if (tag === "table") return h("div", { class: "table-wrap", tabIndex: 0 }, h("table", {}, inside));
   if (tag === "ol") return h("ol", { start: Number(attributes.start) || 1 }, inside);

@@ -6,7 +6,10 @@ from projects import REPOSITORY, call
 
 from mind2web2.cli import main
 
-OUTCOMES = "3 supported, 1 contradicted, 1 not there, 1 page unavailable, 1 no source given"
+OUTCOMES = (
+    "3 of 5 checked claims hold; 1 is contradicted, 1 is not there, 1 is without a page that could "
+    "be read, 1 is without a source"
+)
 
 
 def test_the_example_has_one_of_each_outcome(tmp_path):

@@ -1,0 +1,167 @@
+// Checked reports: each statement marked by its verdict, and beside it what the cited pages say.
+
+import { useEffect } from "preact/hooks";
+import { html, address, KeyHelp, OutsideLink, useData, useKeys, Waiting } from "viewer/parts";
+import { CheckedPage } from "viewer/evidence";
+import { Markdown } from "viewer/markdown";
+
+/** The verdicts, worst first, with their signs. @type {Record<string, string>} */
+const SIGNS = {
+  contradicted: "✗",
+  qualified: "±",
+  "not there": "∅",
+  "page unavailable": "⚠",
+  "no source given": "○",
+  supported: "✓",
+  "needs no source": "·",
+};
+const VERDICTS = Object.keys(SIGNS);
+
+/** @param {any} statement */
+const verdictOf = (statement) => (statement.checkable ? statement.verdict : "needs no source");
+/** @param {string} verdict */
+const classOf = (verdict) => `statement ${verdict.replaceAll(" ", "-")}`;
+
+/** @param {{steps: string[], options: Record<string, string>}} props */
+export function Checked({ steps, options }) {
+  const { data, error } = useData("checked");
+  const place = Number(steps[0]) || 0;
+  const report = data?.[place];
+  const statements = report?.statements || [];
+  const current = steps[1] === undefined ? worst(statements) : Number(steps[1]);
+  /** @param {number} number */
+  const open = (number) => statements[number] && location.replace(at(place, number));
+  useKeys({
+    j: () => open(current + 1),
+    k: () => open(current - 1),
+    n: () => open(statements.findIndex((/** @type {any} */ each, /** @type {number} */ number) => number > current && isFault(each))),
+  });
+  useEffect(() => {
+    document.getElementById(`statement-${current}`)?.scrollIntoView({ block: "nearest", behavior: "instant" });
+  }, [data, place, current]);
+  if (!data) return html`<${Waiting} error=${error} />`;
+  if (!report) return html`<p class="notice error">This file has no such report. <a href="#/checked">The first one</a></p>`;
+  /** @param {any} attributes @param {any} inside */
+  const mark = ({ statement, first }, inside) => {
+    const verdict = verdictOf(statements[statement]);
+    return html`<span
+      class=${`${classOf(verdict)} ${statement === current ? "current" : ""}`}
+      onClick=${() => open(statement)}
+      >${
+        first &&
+        html`<a id=${`statement-${statement}`} href=${at(place, statement)} aria-current=${statement === current ? "true" : undefined} aria-label=${`statement ${statement + 1}: ${verdict}`} title=${verdict}
+          >${SIGNS[verdict]}</a
+        > `
+      }${inside}</span
+    >`;
+  };
+  return html`
+    ${
+      data.length > 1 &&
+      html`<nav class="filters" aria-label="Reports">
+        ${data.map(
+          (/** @type {any} */ each, /** @type {number} */ number) =>
+            html`<a class=${`chip ${number === place ? "on" : ""}`} aria-current=${number === place ? "page" : undefined} href=${address("checked", [String(number)])}
+              >${each.agent}</a
+            >`,
+        )}
+      </nav>`
+    }
+    <p class="path"><bdi>${report.agent}</bdi></p>
+    <h1>${report.summary}</h1>
+    <${Counts} ...${{ statements, current, open }} />
+    <${KeyHelp} keys=${[["j", "next statement"], ["k", "previous"], ["n", "next that does not hold"]]} />
+    <div class="columns checked">
+      <section aria-label="Report"><${Markdown} tree=${report.markdown} mark=${mark} /></section>
+      <section aria-label="Statement" class="beside">
+        ${statements[current] && html`<${Statement} key=${current} ...${{ report, place, number: current, leaf: options.leaf }} />`}
+      </section>
+    </div>
+    <${Figures} report=${report} />
+  `;
+}
+
+/** @param {number} place @param {number} number @param {string} [leaf] */
+function at(place, number, leaf) {
+  return address("checked", [String(place), String(number)], { leaf });
+}
+
+/** @param {any} statement */
+function isFault(statement) {
+  return statement.checkable && statement.verdict !== "supported";
+}
+
+/** The number of the statement with the worst verdict. @param {any[]} statements */
+function worst(statements) {
+  const ranks = statements.map((each) => VERDICTS.indexOf(verdictOf(each)));
+  return ranks.indexOf(Math.min(...ranks));
+}
+
+/** Buttons that go from one statement with a verdict to the next. @param {any} props */
+function Counts({ statements, current, open }) {
+  return html`<p class="filters">
+    ${VERDICTS.map((verdict) => {
+      const found = statements.flatMap((/** @type {any} */ each, /** @type {number} */ number) => (verdictOf(each) === verdict ? [number] : []));
+      const next = found.find((/** @type {number} */ number) => number > current) ?? found[0];
+      return found.length > 0 && html`<button class=${classOf(verdict)} onClick=${() => open(next)}>${SIGNS[verdict]} ${found.length} ${verdict}</button> `;
+    })}
+  </p>`;
+}
+
+/** @param {any} props */
+function Statement({ report, place, number, leaf }) {
+  const statement = report.statements[number];
+  const sources = statement.claims.flatMap((/** @type {any} */ claim) => claim.sources.map((/** @type {any} */ source) => ({ ...source, isDecisive: claim.verdict === statement.verdict && source.verdict === claim.verdict })));
+  const shown = sources.find((/** @type {any} */ each) => each.leaf === leaf) || sources.find((/** @type {any} */ each) => each.isDecisive) || sources[0];
+  return html`
+    ${!statement.checkable && html`<p class="notice">This needs no source.</p>`}
+    ${statement.claims.map(
+      (/** @type {any} */ claim) => html`
+        <blockquote class="claim">${claim.claim}</blockquote>
+        <p><span class=${classOf(claim.verdict)}>${SIGNS[claim.verdict]} ${claim.verdict}</span></p>
+        <ol class="sources">
+          ${claim.sources.map(
+            (/** @type {any} */ source) => html`<li>
+              <a href=${at(place, number, source.leaf)} aria-current=${source === shown ? "true" : undefined}>${source.verdict}</a>${" "}
+              <${OutsideLink} href=${source.page}><bdi>${source.page}</bdi><//>
+              ${source.depth !== "nothing" && html`<span class="where">${source.depth}</span>`}
+              ${source.quote && html`<p class="quote"><q>${source.quote}</q></p>`}
+              ${source.reason && html`<p class="why">${source.reason}</p>`}
+            </li>`,
+          )}
+        </ol>
+      `,
+    )}
+    ${shown && html`<${PageOf} key=${shown.leaf} report=${report} leaf=${shown.leaf} />`}
+  `;
+}
+
+/** The page that a leaf was judged by, with the quotation marked. @param {any} props */
+function PageOf({ report, leaf }) {
+  const { agent, task, answer } = report;
+  const { data, error } = useData("answer", { agent, task, answer });
+  if (!data) return html`<${Waiting} error=${error} />`;
+  const row = data.trees.flat().find((/** @type {any} */ each) => each.id === leaf);
+  const check = row?.evidence?.pages?.at(-1);
+  if (!check) return null;
+  const quote = check.votes.find((/** @type {any} */ vote) => vote.quote && vote.supported === (check.outcome === "supported"))?.quote;
+  return html`<${CheckedPage} ...${{ agent, task, check, quote }} />`;
+}
+
+/** @param {{report: any}} props */
+function Figures({ report }) {
+  return html`
+    <h2>Figures</h2>
+    <table>
+      <tbody>
+        ${report.figures.map((/** @type {string[]} */ [label, figure]) => html`<tr><th scope="row">${label}</th><td>${figure}</td></tr>`)}
+      </tbody>
+    </table>
+    ${report.lists.map(
+      (/** @type {[string, string[]]} */ [title, names]) => html`<h2>${title}</h2>
+        <ul class="sources">
+          ${names.map((name) => html`<li><bdi>${name}</bdi></li>`)}
+        </ul>`,
+    )}
+  `;
+}

@@ -348,7 +348,7 @@ class RightJudge(RecordingJudge):
 async def capture(check: Check) -> None:
     """Capture the pages that a report cites."""
     settings = RunSettings(allow_private_network=True)
-    capturing = Capturing(settings, check.cache, TASK, archive_url="")
+    capturing = Capturing(settings, check.cache, TASK, [], archive_url="")
     await capturing.capture(check.sources, None, CrawlProgress())
 
 

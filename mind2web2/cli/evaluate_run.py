@@ -13,6 +13,7 @@ from contextlib import (
 )
 from dataclasses import dataclass, field, replace
 from functools import partial
+from pathlib import Path
 
 from rich.console import Console
 
@@ -84,7 +85,7 @@ class _Run:
     console: Console
     budget: Budget | None
     is_quiet: bool = False
-    is_apart: bool = False
+    other_stores: Sequence[Path] | None = None
     machines: Machines | None = None
     progress: RunProgress = field(default_factory=lambda: RunProgress(lets_results_go=True))
     # Once they exist: the judge's use, and the actions that keep it when the run is stopped.
@@ -118,7 +119,7 @@ def run_evaluation(
     budget: Budget | None = None,
     checked: RunSettings | None = None,
     is_quiet: bool = False,
-    is_apart: bool = False,
+    other_stores: Sequence[Path] | None = None,
     machines: Machines | None = None,
 ) -> int:
     """Evaluate the work and return the exit status.
@@ -126,7 +127,7 @@ def run_evaluation(
     Args:
         budget: in place of one of ``--max_cost``.
         is_quiet: print neither a line for each answer nor the judge's use.
-        is_apart: do not reuse judgments of other agents.
+        other_stores: files whose judgments are reused (default: those of the other agents).
         machines: evaluate the answers in place of this one.
         checked: the settings under whose results checks of judges are kept, where they are others.
     """
@@ -151,7 +152,7 @@ def run_evaluation(
         console,
         budget or budget_of(settings),
         is_quiet,
-        is_apart,
+        other_stores,
         machines,
     )
     return run_to_exit(_exit_status(run), run.report_stop)
@@ -186,7 +187,9 @@ async def _run_session_and_report(run: _Run) -> list[AnswerOutcome]:
     root = folders.eval_results_root
     roots = (root, run.checked.paths.eval_results_root)
     judgments = folders.agent_results / FILE_NAME
-    others = [] if run.is_apart else stores_of_others(root, folders.agent_name)
+    others = run.other_stores
+    if others is None:
+        others = stores_of_others(root, folders.agent_name)
     async with listeners_opened(run.print) as listeners:
         own = OwnParts(
             budget=run.budget,

@@ -30,7 +30,9 @@ async def test_it_begins_with_a_sentence_and_the_worst_statement(page, checked):
     await expect(page.locator("h1")).to_contain_text(
         "3 of 5 checked claims hold; 1 is contradicted"
     )
-    await expect(page.locator(".statement.current").first).to_have_class("statement contradicted current")
+    await expect(page.locator(".statement.current").first).to_have_class(
+        "statement contradicted current"
+    )
     beside = page.get_by_role("region", name="Statement")
     await expect(beside.locator("p.quote")).to_be_visible()
     await expect(beside.locator("pre mark")).to_be_visible()

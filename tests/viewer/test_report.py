@@ -8,6 +8,7 @@ from viewer.test_views import ANSWER, EVIDENCE, show
 
 from mind2web2.cli import main
 from mind2web2.viewer import report
+from mind2web2.viewer.catalog import Catalog
 
 
 @pytest.fixture
@@ -84,13 +85,17 @@ async def test_tasks_and_their_texts_are_left_out(page, write):
     assert found is False
 
 
-def test_large_files_are_written_with_a_warning(write, monkeypatch, capsys):
+def test_large_files_are_written_with_a_warning(
+    write, example_paths, tmp_path, monkeypatch, capsys
+):
     """It names the options; pictures beyond the bound of a page are left out."""
     monkeypatch.setattr("mind2web2.cli.results.view.LARGE_FILE_BYTES", 1000)
     _, whole = write()
     assert "Leave pages out with --no_pages" in " ".join(capsys.readouterr().out.split())
-    monkeypatch.setattr(report, "_MAX_PICTURES_OF_A_PAGE_BYTES", 1000)
-    _, bounded = write()
+    path = tmp_path / "bounded.html"
+    content = report.ReportContent(most_picture_bytes=1000)
+    asyncio.run(report.write_report(path, Catalog(example_paths), content))
+    bounded = path.read_text(encoding="utf-8")
     assert bounded.count("[&quot;image&quot;") == 0 < whole.count("[&quot;image&quot;")
 
 

@@ -250,7 +250,7 @@ def _judge_once(
         budget=budget,
         checked=agent.settings,
         # Judgments of another agent's round would make equal answers vary as one.
-        is_apart=True,
+        other_stores=(),
     )
     if budget is None or purse.left is None:
         return ended, False

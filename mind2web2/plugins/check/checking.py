@@ -20,6 +20,7 @@ from mind2web2.cli.evaluate import prepare_settings
 from mind2web2.cli.evaluate_run import run_evaluation
 from mind2web2.cli.event_loop import run_to_exit
 from mind2web2.cli.options import settings_of
+from mind2web2.judge.store import FILE_NAME
 from mind2web2.pages.cited_pages import AgentCache
 from mind2web2.pages.crawl import CrawlProgress
 from mind2web2.pages.shared_words import unfair_sources
@@ -138,6 +139,11 @@ class Check:
         """Return the cache of the report's pages."""
         return AgentCache(self.paths.cache_root / self.name)
 
+    def of_others(self, pattern: str) -> list[Path]:
+        """Return files or folders of the other checks."""
+        found = self.folder.parent.glob(f"*/{pattern}")
+        return sorted(path for path in found if not path.is_relative_to(self.folder))
+
     @property
     def sources(self) -> list[str]:
         """Return the sources of all statements, each once."""
@@ -235,7 +241,13 @@ class _Command:
         async def captured() -> int:
             async with CrawlDisplay(self.console, progress):
                 capturing = Capturing(
-                    settings, check.cache, TASK, self.archive_url, self.uses_archive, self.email
+                    settings,
+                    check.cache,
+                    TASK,
+                    [AgentCache(folder).of(TASK) for folder in check.of_others("cache/*")],
+                    self.archive_url,
+                    self.uses_archive,
+                    self.email,
                 )
                 await capturing.capture(check.sources, _moment(settings), progress)
             return 0
@@ -281,7 +293,13 @@ class _Command:
         if settings.estimate:
             return print_estimate(settings, check.name, check.paths, work)
         return run_evaluation(
-            settings, check.name, check.paths, work, checked=replace(settings), is_quiet=True
+            settings,
+            check.name,
+            check.paths,
+            work,
+            checked=replace(settings),
+            is_quiet=True,
+            other_stores=check.of_others(f"eval_results/*/{FILE_NAME}"),
         )
 
     def _write(self, reports: Sequence[ShownReport]) -> None:

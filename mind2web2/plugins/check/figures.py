@@ -97,7 +97,8 @@ def fact_pairs(
             for source in claim.sources:
                 key = statement.start, source.source.partition("#:~:text=")[0]
                 is_read = source.verdict != "page unavailable"
-                pairs[key] = pairs.get(key) or (source.verdict == "supported" if is_read else None)
+                is_held = source.verdict in ("supported", "qualified")
+                pairs[key] = pairs.get(key) or (is_held if is_read else None)
     return pairs
 
 

@@ -9,6 +9,7 @@ import re
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from itertools import product
 from urllib.parse import quote, urlencode
 
 from mind2web2.capture.browser_manager import BatchBrowserManager
@@ -81,6 +82,7 @@ class Capturing:
     """Captures the pages of a report.
 
     Args:
+        others: caches of other reports, whose pages are copied.
         archive_url: an archive with the Internet Archive's availability API.
         uses_archive: its copy is read where a page is unavailable or walled.
         email: for Unpaywall, which is asked for open copies of papers; empty if it is not to be
@@ -92,6 +94,7 @@ class Capturing:
     settings: RunSettings
     cache: AgentCache
     task_id: str
+    others: Sequence[CacheFileSys]
     archive_url: str
     uses_archive: bool = False
     email: str = ""
@@ -115,10 +118,17 @@ class Capturing:
         addresses = list(dict.fromkeys(map(page_address, sources)))
         if moment is not None:
             await self._from_archive(addresses, moment)
+        else:
+            await asyncio.to_thread(self._from_others, addresses)
         citations = TaskCitations(self.task_id, {"report": addresses})
         archive = Archive(self.archive_url, {}) if self.uses_archive else None
         await crawl([citations], self.cache, self._browser, progress, archive=archive)
         await self._from_stand_ins(addresses)
+
+    def _from_others(self, addresses: Sequence[str]) -> None:
+        for url, other in product(addresses, self.others):
+            if self.pages.has(url) is None:
+                self.pages.copy_page(url, other)
 
     def _browser(self) -> BatchBrowserManager:
         settings = capture_settings(self.settings)

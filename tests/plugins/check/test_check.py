@@ -1,6 +1,7 @@
 """``mind2web2 check`` on local pages, with a judge that answers by rules."""
 
 import json
+import shlex
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -100,7 +101,10 @@ def test_a_replay_needs_no_judge_and_fails_below_a_bound(project: Project) -> No
     bound = ("--fail_under", "precision=.9")
     lines = project.check("--llm_provider", "replay", *bound, status=1).splitlines()
     assert lines[-2] == "Failed: precision is 60.0%, below 90.0%"
-    assert lines[-9:-2] == project.first.splitlines()[-11:-4]
+    command = shlex.split(lines[-1].removeprefix("Look at it: "))
+    assert Path(command[-1]).is_file()
+    assert call(main, *command[command.index("view") :], "--no_browser").returncode == 0
+    assert lines[-8:-2] == project.first.splitlines()[-10:-4]
     assert len(project.judge.requests) == asked
 
 
@@ -137,11 +141,14 @@ def test_without_a_key_the_command_prints_hints(
 
 
 def test_two_reports_of_one_name_keep_two_results(project: Project, tmp_path: Path) -> None:
+    asked = len(project.judge.requests)
     other = tmp_path / "dams.md"
     other.write_text(project.report)
     outputs = ["-o", "both.json", "-o", "both.html", "-o", "both.xml"]
     done = call(main, "check", "dams.md", other, "--allow_private_network", *outputs)
     assert done.returncode == 0, done.stderr
+    # The other report has the same pages and claims.
+    assert len(project.judge.requests) == asked
     both = json.loads(Path("both.json").read_text())
     assert [each["name"] for each in both] == ["dams", "dams-2"]
     assert ElementTree.parse("both.xml").getroot()[1].get("name") == "dams-2"

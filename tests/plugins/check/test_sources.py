@@ -49,7 +49,7 @@ async def test_landing_pages_and_copies_stand_in_and_are_named(tmp_path: Path) -
         cache = AgentCache(tmp_path)
         capturing = Capturing(
             RunSettings(allow_private_network=True),
-            *(cache, TASK, archive.url),
+            *(cache, TASK, [], archive.url),
             uses_archive=True,
             email="me@a.example",
             doi_url=f"{site.url}/doi",

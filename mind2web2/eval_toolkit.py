@@ -21,7 +21,6 @@ from mind2web2.rubric.values import (
     shown,
     total,
 )
-from mind2web2.rubric.verdicts import BlindQuestion
 from mind2web2.verification.config import EvaluatorConfig
 from mind2web2.verification.extractor import Extractor, create_evaluator
 from mind2web2.verification.run_questions import BinaryEvalResult
@@ -32,7 +31,6 @@ if TYPE_CHECKING:
 
 __all__ = [
     "BinaryEvalResult",
-    "BlindQuestion",
     "EvaluatorConfig",
     "Extractor",
     "LLMClient",

@@ -18,7 +18,7 @@ from mind2web2.judge.protocol import Judge
 from mind2web2.prompts import NO_INSTRUCTION
 from mind2web2.rubric.node import FIELDS, AggregationStrategy, VerificationNode
 from mind2web2.rubric.tree_writing import tree_as_dict
-from mind2web2.rubric.verdicts import BlindQuestion, Evidence, weighted_share
+from mind2web2.rubric.verdicts import Evidence, weighted_share
 from mind2web2.utils.api_misuse import (
     note_added,
     note_ignored_argument,
@@ -446,7 +446,6 @@ class Evaluator(Rubric):
         num_trials: int | None = None,
         use_screenshot: bool | None = None,
         required: Mapping[str, Any] | None = None,
-        blind: BlindQuestion | None = None,
     ) -> bool:
         """Judge ``claim`` and write passed, failed or skipped into ``node``.
 
@@ -460,16 +459,13 @@ class Evaluator(Rubric):
             use_screenshot: ``False`` shows the judge text alone.
             required: values that the claim rests on, by name; if one is empty, the leaf fails, and
                 no judge is asked.
-            blind: ask the judge for the claim's value without showing it, and compare in code.
 
         Raises:
-            ValueError: ``num_trials`` is even, the node is its own prerequisite, or a blind
-                question has no sources.
+            ValueError: ``num_trials`` is even, or the node is its own prerequisite.
             JudgeError: the judge failed for good.
         """
         # A verifier of a script's own may know the published keywords only.
-        given: dict[str, Any] = {"required": required, "blind": blind}
-        further = {name: value for name, value in given.items() if value is not None}
+        further: dict[str, Any] = {} if required is None else {"required": required}
         return await self._ready_verifier().verify(
             claim,
             node,

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Literal, NamedTuple, Protocol, Self, TypeGuard
+from typing import Literal, NamedTuple, Protocol, Self, TypeGuard
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict
 
 Status = Literal["initialized", "passed", "failed", "partial", "skipped"]
 
@@ -281,30 +281,6 @@ class PageCheck(BaseModel):
     votes: tuple[Vote, ...] = ()
 
 
-BlindComparison = Literal["number", "date", "name", "text"]
-Within = (
-    Annotated[float, Field(ge=0, allow_inf_nan=False)]
-    | Annotated[str, Field(pattern=r"^\d+(\.\d+)?%$")]
-)
-
-
-class BlindQuestion(BaseModel):
-    """A question to the judge in place of a claim, and the value that the claim states.
-
-    Args:
-        ask: what to read from the page; it does not contain the value.
-        value: the claimed value, which the judge is not shown.
-        within: how far a number may be off.
-    """
-
-    model_config = ConfigDict(frozen=True)
-
-    ask: str
-    value: str
-    compare: BlindComparison
-    within: Within = 0.0
-
-
 class Evidence(BaseModel):
     """Why a leaf passed, failed or was skipped.
 
@@ -319,7 +295,6 @@ class Evidence(BaseModel):
         blocked_by: the id of the leaf for which it was skipped.
         flags: passages of the claim that seem to address the judge.
         prerequisites: ids of the nodes that the script named as ``extra_prerequisites``.
-        blind: what the judge was asked in place of the claim; ``None`` if it was shown the claim.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -334,7 +309,6 @@ class Evidence(BaseModel):
     blocked_by: str | None = None
     flags: tuple[Flag, ...] = ()
     prerequisites: tuple[str, ...] = ()
-    blind: BlindQuestion | None = None
 
 
 @dataclass(frozen=True, slots=True)

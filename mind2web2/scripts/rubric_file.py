@@ -22,7 +22,6 @@ from pydantic import (
 from pydantic_core import CoreSchema
 
 from mind2web2.rubric.values import number_of
-from mind2web2.rubric.verdicts import BlindComparison, Within
 from mind2web2.scripts.yaml_lines import nearest
 
 RUBRIC_SUFFIX = ".yaml"
@@ -103,6 +102,12 @@ class FieldSpec(_Part):
         }
 
 
+_Within = (
+    Annotated[float, Field(ge=0, allow_inf_nan=False)]
+    | Annotated[str, Field(pattern=r"^\d+(\.\d+)?%$")]
+)
+
+
 class Equals(_Part):
     """A comparison of an extracted field, without a judge."""
 
@@ -118,7 +123,7 @@ class Equals(_Part):
         description="exact; text (letter case, spaces and punctuation do not count); number; date",
         examples=["text"],
     )
-    within: Within = Field(0.0, description="how far a number may be off", examples=[0.5, "1%"])
+    within: _Within = Field(0.0, description="how far a number may be off", examples=[0.5, "1%"])
 
 
 class Limit(_Part):
@@ -211,26 +216,6 @@ class RubricNode(Condition):
     )
     strategy: Strategy | None = Field(None, description="of an inner node", examples=["parallel"])
     children: tuple[RubricNode, ...] = Field((), description="the nodes below", examples=[[]])
-    blind: bool = Field(
-        False,
-        description="the judge reads the claim's value from the page without being shown it",
-        examples=[True],
-    )
-    ask: str | None = Field(
-        None,
-        min_length=1,
-        description="of a blind claim: what to read; the field of the claim that it lacks is the "
-        "value",
-        examples=["the year in which the {museum.name} was founded"],
-    )
-    compare: BlindComparison | None = Field(
-        None,
-        description="of a blind claim: how its value is compared with the one that was read",
-        examples=["number"],
-    )
-    within: Within = Field(
-        0.0, description="of a blind claim: how far a number may be off", examples=[0.5, "1%"]
-    )
     after: _Names = Field(
         (), description="ids of earlier nodes that must not fail", examples=[["ferry"]]
     )

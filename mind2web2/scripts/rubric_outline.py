@@ -33,9 +33,6 @@ def _lines(nodes: tuple[RubricNode, ...], rubric: RubricFile, indent: str) -> It
 
 def _leaf_parts(node: RubricNode) -> Iterator[str]:
     yield from _condition_parts(node)
-    if node.blind:
-        within = f", within {node.within}" if node.within else ""
-        yield f"blind: {' '.join((node.ask or '').split())} (as {node.compare}{within})"
     if node.distinct is not None:
         yield f"distinct: {node.distinct}"
     for alternative in node.any_of:

@@ -127,7 +127,6 @@ def rubric_schema() -> dict[str, Any]:
 
 
 _Fault = tuple[Place, str]
-_BLIND_KEYS = ("blind", "ask", "compare", "within")
 _LEAF_KINDS = ("claim", "present", "equals", "limit", "distinct", "any_of")
 _ALONE = ("claim", "any_of")
 _TYPE_NAMES = frozenset({"str", "int", "float", "bool", "list", "Field"})
@@ -150,17 +149,6 @@ def placeholders(text: str) -> list[str]:
             )
         names.append(name)
     return names
-
-
-def blind_fields(node: RubricNode) -> list[str]:
-    """Return the fields of a claim that its ``ask`` does not name.
-
-    For a sound blind claim, this is its value.
-
-    Raises ValueError: the braces make no sense.
-    """
-    asked = {NUMBER, *placeholders(node.ask or "")}
-    return [name for name in dict.fromkeys(placeholders(node.claim or "")) if name not in asked]
 
 
 class _Checks:
@@ -289,7 +277,7 @@ class _Checks:
             )
 
     def _text_faults(self, node: RubricNode, place: Place, inside: str | None) -> Iterator[_Fault]:
-        for field in ("id", "desc", "instruction", "claim", "ask"):
+        for field in ("id", "desc", "instruction", "claim"):
             text = getattr(node, field)
             if text is None:
                 continue
@@ -301,7 +289,7 @@ class _Checks:
             for name in names:
                 if name == NUMBER and inside is not None:
                     continue
-                if field not in ("claim", "ask") or name == NUMBER:
+                if field != "claim" or name == NUMBER:
                     where = (
                         "only {number} stands here, within a for_each"
                         if name != NUMBER
@@ -338,9 +326,8 @@ class _Checks:
             "after",
             "votes",
             "weight",
-            *_BLIND_KEYS,
         ):
-            if getattr(node, field) not in (None, (), False, 0.0):
+            if getattr(node, field) not in (None, ()):
                 yield (
                     (*place, field),
                     "belongs to a leaf, and this node has children: move it to one of them",
@@ -363,8 +350,8 @@ class _Checks:
         if node.claim is not None:
             yield from self._claim_faults(node, place, inside)
         else:
-            for field in ("sources", "instruction", "after", "votes", *_BLIND_KEYS):
-                if getattr(node, field) not in (None, (), False, 0.0):
+            for field in ("sources", "instruction", "after", "votes"):
+                if getattr(node, field) not in (None, ()):
                     yield (*place, field), "belongs to a claim: leave it out"
         if node.domain and node.claim is None and not node.present:
             yield (*place, "domain"), "goes with sources of a claim, or with present"
@@ -406,7 +393,6 @@ class _Checks:
                     (*place, "sources"),
                     f"'{path}' holds no addresses: name a field of type urls",
                 )
-        yield from self._blind_faults(node, place)
         if node.votes is not None and node.votes % 2 == 0:
             yield (*place, "votes"), f"{node.votes} is even: take {node.votes + 1}"
         for name in node.after:
@@ -416,31 +402,6 @@ class _Checks:
                     (*place, "after"),
                     f"no earlier node '{name}'{nearest(name, self._ids)}",
                 )
-
-    def _blind_faults(self, node: RubricNode, place: Place) -> Iterator[_Fault]:
-        if not node.blind:
-            for field in _BLIND_KEYS:
-                if getattr(node, field) not in (None, False, 0.0):
-                    yield (*place, field), "belongs to a blind claim: add blind: true"
-            return
-        for field in ("ask", "compare"):
-            if getattr(node, field) is None:
-                yield place, f"a blind claim needs {field}: the judge is not shown the claim"
-        if FROM_ANSWER in node.sources:
-            yield (*place, "sources"), "a blind claim is judged on pages: name a field of addresses"
-        if node.within and node.compare != "number":
-            yield (*place, "within"), "works with compare: number only"
-        try:
-            fields = blind_fields(node)
-        except ValueError:
-            return  # the check of texts says so
-        if node.ask is not None and len(fields) != 1:
-            found = ", ".join(f"{{{name}}}" for name in fields) or "none"
-            yield (
-                (*place, "ask"),
-                "exactly one field of the claim is the value to read, and is not named here; "
-                f"there is {found}",
-            )
 
     def _check_faults(self, node: RubricNode, place: Place, inside: str | None) -> Iterator[_Fault]:
         for path in node.present:

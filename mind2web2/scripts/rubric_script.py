@@ -24,7 +24,7 @@ from mind2web2.scripts.rubric_file import (
     is_address,
     last_name,
 )
-from mind2web2.scripts.rubric_reading import blind_fields, parsed_rubric
+from mind2web2.scripts.rubric_reading import parsed_rubric
 
 _TYPES: Mapping[FieldType, str] = {
     "text": "str | None = None",
@@ -40,7 +40,6 @@ _COMPARISONS = {
     "date": "same_date",
 }
 _TOOLKIT = (
-    "BlindQuestion",
     "all_different",
     "all_given",
     "at_least",
@@ -276,8 +275,6 @@ class _Body:
         if node.after:
             found = (f"evaluator.find_node({self._text(each, inside)})" for each in node.after)
             arguments["extra_prerequisites"] = f"[{', '.join(found)}]"
-        if node.blind:
-            arguments["blind"] = self._blind(node, inside)
         if node.votes is not None:
             arguments |= {"majority_vote": "True", "num_trials": repr(node.votes)}
         yield _call(indent, "await evaluator.verify", arguments)
@@ -285,8 +282,7 @@ class _Body:
     def _claim_arguments(self, node: Condition, name: str, inside: str | None) -> dict[str, str]:
         """Return the arguments of a claim, whose leaf may be None."""
         claim = node.claim or ""
-        ask = node.ask or "" if isinstance(node, RubricNode) else ""
-        values = {path: self._value(path) for path in _paths(f"{claim} {ask}")}
+        values = {path: self._value(path) for path in _paths(claim)}
         arguments = {"claim": self._text(claim, inside), "node": name}
         if FROM_ANSWER not in node.sources:
             fields = [path for path in node.sources if not is_address(path)]
@@ -310,15 +306,6 @@ class _Body:
         if not node.domain:
             return value
         return f"in_domains({value}, [{', '.join(map(_literal, node.domain))}])"
-
-    def _blind(self, node: RubricNode, inside: str | None) -> str:
-        """Return the question that takes the place of a blind claim."""
-        (value,) = blind_fields(node)
-        within = f", within={node.within!r}" if node.within else ""
-        return (
-            f"BlindQuestion(ask={self._text(node.ask or '', inside)}, "
-            f'value={self._text(f"{{{value}}}", inside)}, compare="{node.compare}"{within})'
-        )
 
     def _tests(self, node: RubricNode, inside: str | None) -> Iterator[str]:
         """Return the conditions of a leaf that is not a claim."""

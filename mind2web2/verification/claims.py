@@ -7,18 +7,14 @@ from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from functools import cache, partial
-from typing import Any, cast
-
-from pydantic import BaseModel
+from typing import Any
 
 from mind2web2.errors import CaptureError, JudgmentMissingError, Mind2Web2Error
 from mind2web2.judge.protocol import QuestionContext
 from mind2web2.llm_client.chat import Message
 from mind2web2.pages.prepared_page import PreparedPage
-from mind2web2.rubric.blind import is_claimed
 from mind2web2.rubric.verdicts import (
     NO_PAGE_NAMED,
-    BlindQuestion,
     Evidence,
     PageCheck,
     Vote,
@@ -26,11 +22,10 @@ from mind2web2.rubric.verdicts import (
 from mind2web2.rubric.vote_rule import most_votes, outcome, trials_needed
 from mind2web2.utils.aio import all_or_first_error
 from mind2web2.verification.context import Answered, EvaluationContext
-from mind2web2.verification.messages import blind_messages, quotable, verification_messages
+from mind2web2.verification.messages import quotable, verification_messages
 from mind2web2.verification.quotes import locate_quote
 from mind2web2.verification.run_questions import (
     BinaryEvalResult,
-    BlindReading,
     Verification,
     evidence_of,
 )
@@ -193,11 +188,12 @@ class ClaimJudging:
     def _messages(
         self, verification: Verification, shown: PreparedPage | None
     ) -> Sequence[Message]:
-        context, instruction = self.context, verification.additional_instruction
-        if verification.blind is not None:
-            return blind_messages(context.task, shown, verification.blind, instruction)
         return verification_messages(
-            context.task, context.answer or "", shown, verification.claim, instruction
+            self.context.task,
+            self.context.answer or "",
+            shown,
+            verification.claim,
+            verification.additional_instruction,
         )
 
     async def _cast(
@@ -207,7 +203,7 @@ class ClaimJudging:
         messages: Callable[[PreparedPage | None], Sequence[Message]],
         trial: int,
         others_may_decide: bool,
-    ) -> tuple[Vote, Answered[BaseModel]]:
+    ) -> tuple[Vote, Answered[BinaryEvalResult]]:
         context = self.context
         subject = QuestionContext(
             "verify",
@@ -216,16 +212,14 @@ class ClaimJudging:
             page=None if page is None else page.url,
             trial=trial,
         )
-        blind = verification.blind
-        template = BinaryEvalResult if blind is None else BlindReading
         answered = await context.ask(
-            template,
+            BinaryEvalResult,
             page,
             messages,
             subject,
             others_may_decide=others_may_decide,
         )
-        verdict = _verdict(answered.value, blind)
+        verdict = answered.value or BinaryEvalResult(reasoning="", result=False)
         vote = Vote(
             trial=trial,
             supported=verdict.result,
@@ -235,22 +229,6 @@ class ClaimJudging:
             judgment=answered.reply.judgment,
         )
         return vote, answered
-
-
-def _verdict(reply: BaseModel | None, blind: BlindQuestion | None) -> BinaryEvalResult:
-    """Return the verdict of a reply; a reading is compared with the claimed value."""
-    if reply is None:
-        return BinaryEvalResult(reasoning="", result=False)
-    # A rehearsal replies with verdicts only.
-    if blind is None or isinstance(reply, BinaryEvalResult):
-        return cast("BinaryEvalResult", reply)
-    reading = cast("BlindReading", reply)
-    read = "no value" if reading.value is None else f"'{reading.value}'"
-    return BinaryEvalResult(
-        reasoning=f"Read {read} without the claimed '{blind.value}'; compared as {blind.compare}.",
-        result=is_claimed(blind, reading.value),
-        quote=reading.quote,
-    )
 
 
 def _decision(votes: Sequence[Vote], verification: Verification) -> bool:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from mind2web2.llm_client.chat import ImagePart, Message, TextPart
 from mind2web2.pages.prepared_page import PreparedPage
 from mind2web2.prompts import NO_INSTRUCTION, BlockChain, instructions, shown_text
-from mind2web2.rubric.verdicts import BlindQuestion, QuoteSource
+from mind2web2.rubric.verdicts import QuoteSource
 
 _ON_PAGE = "Does the page support this claim?"
 _WITHOUT_PAGE = "Is this claim correct?"
@@ -40,20 +40,6 @@ def verification_messages(
         _WITHOUT_PAGE if page is None else _ON_PAGE,
     ]
     return _messages("verify", [*parts, _text(closing)])
-
-
-def blind_messages(
-    task: str,
-    page: PreparedPage | None,
-    blind: BlindQuestion,
-    additional_instruction: str | None,
-) -> list[Message]:
-    """Return the request to read a value from a page; neither the answer nor the claim is shown."""
-    prompt = (
-        f"value: {blind.ask}\n"
-        "quote: the shortest passage of the page that states the value, copied exactly"
-    )
-    return extraction_messages(task, "", page, prompt, additional_instruction)
 
 
 def extraction_messages(

@@ -12,7 +12,7 @@ from pydantic import AfterValidator, BaseModel
 
 from mind2web2.pages.prepared_page import PageSettings
 from mind2web2.prompts import NO_INSTRUCTION, flags_of
-from mind2web2.rubric.verdicts import BlindQuestion, Evidence, ExtractionRecord, Undecided
+from mind2web2.rubric.verdicts import Evidence, ExtractionRecord, Undecided
 from mind2web2.rubric.vote_rule import checked_trials
 from mind2web2.utils.api_misuse import script_api
 
@@ -29,27 +29,12 @@ class BinaryEvalResult(BaseModel):
     dispensable_properties: ClassVar[frozenset[str]] = frozenset({"quote"})
 
 
-class BlindReading(BaseModel):
-    """A value that a judge read from a page without the claimed one, and the passage that states it."""  # noqa: W505
-
-    value: str | None
-    quote: str = ""
-    dispensable_properties: ClassVar[frozenset[str]] = frozenset({"quote"})
-
-
-# The forms that the toolkit asks judges to fill, by their names.
-OWN_TEMPLATES: dict[str, type[BaseModel]] = {
-    template.__name__: template for template in (BinaryEvalResult, BlindReading)
-}
-
-
 @dataclass(frozen=True)
 class Verification:
     """A claim with all that is given about it; defaults filled in.
 
     Args:
         missing: the name of a value that the claim rests on and the answer does not give.
-        blind: what the judge is asked in place of the claim.
     """
 
     claim: str
@@ -59,7 +44,6 @@ class Verification:
     use_screenshot: bool
     prerequisites: tuple[str, ...] = ()
     missing: str | None = None
-    blind: BlindQuestion | None = None
 
 
 @dataclass(frozen=True)
@@ -138,6 +122,5 @@ def evidence_of(verification: Verification, decided_by: Any, **details: Any) -> 
         num_trials=verification.num_trials if decided_by == "judge" else None,
         flags=flags_of(verification.claim),
         prerequisites=verification.prerequisites,
-        blind=verification.blind,
         **details,
     )

@@ -13,7 +13,7 @@ from mind2web2.judge.failures import cut_off_noted
 from mind2web2.prompts import NO_INSTRUCTION, encodable
 from mind2web2.rubric.node import VerificationNode, blocks
 from mind2web2.rubric.values import is_empty
-from mind2web2.rubric.verdicts import NO_PAGE_NAMED, BlindQuestion, Evidence, Undecided, skip_reason
+from mind2web2.rubric.verdicts import NO_PAGE_NAMED, Evidence, Undecided, skip_reason
 from mind2web2.rubric.vote_rule import checked_trials
 from mind2web2.urls.parts import lookup_key
 from mind2web2.utils.api_misuse import script_api
@@ -38,7 +38,7 @@ class Verifier(ScriptAccess):
     """Judges claims and writes verdicts into leaves.
 
     The keyword arguments of its methods are ``additional_instruction``, ``extra_prerequisites``,
-    ``majority_vote``, ``num_trials``, ``use_screenshot``, ``required`` and ``blind``, as in
+    ``majority_vote``, ``num_trials``, ``use_screenshot`` and ``required``, as in
     ``Evaluator.verify``.
     """
 
@@ -76,13 +76,11 @@ class Verifier(ScriptAccess):
         num_trials: int | None = None,
         use_screenshot: bool | None = None,
         required: Mapping[str, Any] | None = None,
-        blind: BlindQuestion | None = None,
     ) -> bool:
         """Judge a claim, write the verdict into ``node`` and return it (eval-scripts.md).
 
         Raises:
-            ValueError: ``num_trials`` is even, the node is its own prerequisite, or a blind
-                question has no sources.
+            ValueError: ``num_trials`` is even, or the node is its own prerequisite.
             JudgeError: the judge failed for good; the node stays undecided.
         """
         prerequisites = _nodes(extra_prerequisites)
@@ -99,10 +97,7 @@ class Verifier(ScriptAccess):
             use_screenshot=bool(use_screenshot),
             prerequisites=tuple(encodable(each.id) for each in prerequisites),
             missing=_missing(required or {}),
-            blind=blind,
         )
-        if blind is not None and sources is None:
-            raise ValueError("a blind question is asked about pages: give sources")
         most_open = self._context.run.most_open_gates
         gates = list(islice(blocks(node, prerequisites), most_open + 1))
         pages = None if _is_used_up(sources) else _read(sources)

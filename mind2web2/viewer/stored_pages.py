@@ -10,8 +10,6 @@ from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any
 
-from pydantic import BaseModel
-
 from mind2web2.capture.models import CaptureRecord
 from mind2web2.errors import CaptureError
 from mind2web2.judge.judgment import judgment_key
@@ -25,10 +23,9 @@ from mind2web2.rubric.verdicts import Evidence, PageCheck, Vote
 from mind2web2.utils.names import is_file_name
 from mind2web2.utils.path_config import PathConfig
 from mind2web2.verification.config import EvaluatorConfig
-from mind2web2.verification.messages import blind_messages, verification_messages
+from mind2web2.verification.messages import verification_messages
 from mind2web2.verification.run_questions import (
     BinaryEvalResult,
-    BlindReading,
 )
 from mind2web2.viewer.catalog import Catalog
 from mind2web2.viewer.keys import AnswerKey, Json, NoSuchResultError
@@ -135,21 +132,14 @@ class StoredPages:
                 )
                 if check.page is not None:
                     page = page.as_shown(check.page.images)
-            if evidence.blind is not None:
-                template: type[BaseModel] = BlindReading
-                messages = blind_messages(
-                    task, page, evidence.blind, evidence.additional_instruction
-                )
-            else:
-                template = BinaryEvalResult
-                messages = verification_messages(
-                    task,
-                    catalog.answer_text(key) or "",
-                    page,
-                    evidence.claim or "",
-                    evidence.additional_instruction,
-                )
-            request = _request(content, messages, template)
+            messages = verification_messages(
+                task,
+                catalog.answer_text(key) or "",
+                page,
+                evidence.claim or "",
+                evidence.additional_instruction,
+            )
+            request = _request(content, messages)
             return {
                 "messages": [_describe_message(message) for message in messages],
                 "is_exact": judgment_key(request, vote.trial) == judgment,
@@ -195,14 +185,16 @@ def _votes(
                     yield tree.desc, evidence, check, vote
 
 
-def _request(result: ResultFile, messages: list[Message], template: type[BaseModel]) -> ChatRequest:
+def _request(result: ResultFile, messages: list[Message]) -> ChatRequest:
     judge = None if result.provenance is None else result.provenance.judge
     if judge is None:
-        return ChatRequest(model=result.judge_model or "", messages=messages, template=template)
+        return ChatRequest(
+            model=result.judge_model or "", messages=messages, template=BinaryEvalResult
+        )
     return ChatRequest(
         model=judge.model,
         messages=messages,
-        template=template,
+        template=BinaryEvalResult,
         temperature=judge.temperature,
         reasoning_effort=judge.reasoning_effort,
         extra=json.loads(judge.extra_body or "{}"),

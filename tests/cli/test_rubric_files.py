@@ -1,6 +1,5 @@
 """A rubric file in the place of a script: every command takes it."""
 
-import asyncio
 import json
 
 import pytest
@@ -12,7 +11,6 @@ from mind2web2.cli import main
 from mind2web2.scoring.scorer import Judge, Scorer
 from mind2web2.viewer.catalog import Catalog
 from mind2web2.viewer.keys import AnswerKey
-from mind2web2.viewer.stored_pages import StoredPages
 
 PAGE = "https://lake.example/depth"
 RUBRIC = f"""\
@@ -32,8 +30,6 @@ root:
 def reply(body):
     """Fill the form, and support what is said of the depth."""
     text = prompt_text(body)
-    if "value: the depth" in text:
-        return json.dumps({"value": "80 m", "quote": "Depth: 80 m"})
     if "what to extract" in text:
         return json.dumps({"depth": "80 m", "urls": [PAGE]})
     return json.dumps({"reasoning": "r", "result": "80 m deep." in text, "quote": ""})
@@ -100,35 +96,6 @@ def test_a_file_that_is_wrong_gives_no_result(project):
     assert "1 task: 1 faulty" in call(main, "rehearse", "--no_run").stdout
     path.with_suffix(".py").write_text("", encoding="utf-8")
     assert "two scripts for task lake: keep" in call(main, "rehearse").stderr
-
-
-def test_a_blind_claim_is_judged_in_passes_and_its_question_is_shown(project):
-    path = project.root / "eval_scripts" / "own" / f"{TASK}.yaml"
-    blind = "sources: urls, blind: true, ask: the depth, compare: text"
-    path.write_text(RUBRIC.replace("sources: urls, tags: depth", blind), encoding="utf-8")
-    evaluate()
-    assert result(project)["final_score"] == 0.5
-    catalog = Catalog(project.paths)
-    key = AnswerKey("bot", TASK, "answer_1")
-    (leaf,) = (row for row in catalog.answer(key)["trees"][0] if row["id"] == "deep")
-    vote = leaf["evidence"]["pages"][0]["votes"][0]
-    assert vote["reasoning"] == "Read '80 m' without the claimed '80 m'; compared as text."
-    shown = asyncio.run(StoredPages(project.paths).messages(catalog, key, vote["judgment"]))
-    assert shown["is_exact"]
-
-
-def test_the_viewer_shows_its_tree_beside_the_result(project):
-    """With a note where it has changed since."""
-    evaluate()
-    catalog, key = Catalog(project.paths), AnswerKey("bot", TASK, "answer_1")
-    shown = catalog.answer(key)["rubric"]
-    assert shown[0] == f"{TASK}: root, parallel"
-    assert "    claim: The lake is {depth} deep. <- urls" in [line[2:] for line in shown]
-    path = project.root / "eval_scripts" / "own" / f"{TASK}.yaml"
-    path.write_text(RUBRIC.replace("desc: cold", "desc: icy"), encoding="utf-8")
-    assert catalog.answer(key)["rubric"][0].endswith("has changed since this result.")
-    path.unlink()
-    assert catalog.answer(key)["rubric"] == [f"{path} cannot be read any more."]
 
 
 def test_a_scorer_takes_it(project):

@@ -9,7 +9,6 @@ import pytest
 from projects import REPOSITORY
 from scripted_judge import ScriptedJudge
 
-from mind2web2 import CacheFileSys
 from mind2web2.scripts.load import load_eval_script, unload_eval_script
 from mind2web2.scripts.rubric_reading import (
     parsed_rubric,
@@ -370,20 +369,6 @@ def test_a_value_that_no_number_equals_is_refused(value, cure):
         ),
         ("equals: {field: is_deep, value: maybe, compare: text}", "neither yes nor no"),
         ("present: depth, weight: .nan", "weight"),
-        ("claim: x, sources: answer, ask: the depth", "add blind: true"),
-        ("claim: '{depth}', sources: answer, blind: true, ask: a", "a blind claim needs compare"),
-        (
-            "claim: '{depth}', sources: answer, blind: true, ask: a, compare: text",
-            "judged on pages",
-        ),
-        (
-            "claim: x, sources: answer, blind: true, ask: the depth, compare: text",
-            "exactly one field of the claim is the value to read",
-        ),
-        (
-            "claim: '{depth}', sources: answer, blind: true, ask: a, compare: text, within: 1",
-            "works with compare: number only",
-        ),
         ("present: depth, weight: nan", "weight"),
         ("claim: x, sources: answer, votes: true", "should be a valid integer, not true"),
         ("claim: 2026, sources: answer", "should be a valid string, not 2026"),
@@ -518,36 +503,6 @@ def test_bounds_and_alternatives_that_make_no_sense_are_refused(old, new, cure):
     assert old in BOUNDS
     with pytest.raises(YamlFileError, match=re.escape(cure)):
         parsed_rubric(BOUNDS.replace(old, new, 1).encode(), Path("trip.yaml"))
-
-
-BLIND = SMALL.replace(
-    "sources: urls", "sources: urls\n      blind: true\n      ask: the depth\n      compare: number"
-)
-
-
-@pytest.mark.parametrize(("read", "status"), [("80", "passed"), ("90", "failed"), (None, "failed")])
-async def test_a_blind_claim_compares_what_the_judge_reads_unseen(tmp_path, read, status):
-    page = "https://lake.example/"
-    cache = CacheFileSys(tmp_path / "cache")
-    cache.put_web(page, "The lake is 80 m deep.", None)
-
-    def replies(question):
-        if "value" in question.template.model_fields:
-            return question.template(value=read, quote="80 m deep")
-        return question.template(depth="80 m", urls=[page])
-
-    judge = ScriptedJudge(replies)
-    statuses, result = await tree_of(written(tmp_path, BLIND), judge, cache)
-    assert statuses["deep"] == status
-    blind = [each.text for each in judge.questions if each.template.__name__ == "BlindReading"]
-    assert len(blind) == 2
-    assert all("value: the depth" in text for text in blind)
-    assert not any("The lake is deep." in text or "claim" in text for text in blind)
-    evidence = result["eval_breakdown"][0]["verification_tree"]["children"][0]["evidence"]
-    assert evidence["claim"] == "The lake is 80 m deep."
-    assert evidence["blind"] == {"ask": "the depth", "value": "80 m", "compare": "number"}
-    quote = evidence["pages"][0]["votes"][0]["quote"]
-    assert (quote["match"], quote["source"]) == ("found", "page")
 
 
 def test_the_published_schema_is_the_models():

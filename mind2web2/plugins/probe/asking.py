@@ -117,7 +117,6 @@ async def _ask(
             additional_instruction=claim.instruction or "None",
             majority_vote=False,
             use_screenshot=False,
-            blind=claim.blind,
         )
     except Mind2Web2Error as error:
         return Reply(probe, None, str(session.failure or error))

@@ -15,7 +15,7 @@ from mind2web2.pages.prepared_page import PageSettings
 from mind2web2.plugins.probe.passages import JudgedPage
 from mind2web2.results.result_file import ResultFile
 from mind2web2.results.stored_results import latest_results
-from mind2web2.rubric.verdicts import BlindQuestion, PageCheck, Quote, Vote
+from mind2web2.rubric.verdicts import PageCheck, Quote, Vote
 from mind2web2.rubric.written_tree import WrittenNode
 from mind2web2.utils.files import read_regular_file
 
@@ -31,7 +31,6 @@ class PassedClaim:
         instruction: what the script told the judge beside the claim.
         page_sha256: checksum of the page as it was judged.
         reason: the judge's reasoning.
-        blind: what the judge was asked in place of the claim.
     """
 
     task_id: str
@@ -44,7 +43,6 @@ class PassedClaim:
     page_sha256: str | None
     quote: Quote
     reason: str
-    blind: BlindQuestion | None = None
 
     @property
     def place(self) -> str:
@@ -120,7 +118,6 @@ def _claims_of(
                 page_sha256=None if check.page is None else check.page.sha256,
                 quote=vote.quote,
                 reason=vote.reasoning,
-                blind=evidence.blind,
             )
 
 

@@ -35,7 +35,7 @@ from mind2web2.scripts.isolation.questions import (
 )
 from mind2web2.scripts.limits import MAX_QUESTIONS, ScriptStops
 from mind2web2.utils.api_misuse import script_api
-from mind2web2.verification.run_questions import OWN_TEMPLATES
+from mind2web2.verification.run_questions import BinaryEvalResult
 from mind2web2.verification.stand_ins import marked_instance, marked_text
 
 if TYPE_CHECKING:
@@ -73,7 +73,7 @@ class ScriptTemplates:
 
     def number(self, template: type[BaseModel] | None) -> int | None:
         """Return the number of a template as it is now, ``None`` for the toolkit's own."""
-        if template is None or template in OWN_TEMPLATES.values():
+        if template is None or template is BinaryEvalResult:
             return None
         # A script may change a class and rebuild it.
         form = template, template.__pydantic_validator__

@@ -45,7 +45,7 @@ from mind2web2.utils.shown_text import one_line
 from mind2web2.verification.claims import ClaimJudging
 from mind2web2.verification.context import EvaluationContext
 from mind2web2.verification.extraction import filled
-from mind2web2.verification.run_questions import OWN_TEMPLATES, AskedClaim, AskedForm, Given
+from mind2web2.verification.run_questions import AskedClaim, AskedForm, BinaryEvalResult, Given
 
 
 class _SchemaProxy(RootModel[Any]):
@@ -309,5 +309,5 @@ class RunAnswers:
 def _class_of(template: SentTemplate) -> type[BaseModel]:
     """Return the class that a reply is to fill: one of ours, or a stand-in for a script's class."""
     if template.form is None:
-        return OWN_TEMPLATES[template.name]
+        return BinaryEvalResult
     return schema_proxy(template.name, template.form)

@@ -48,7 +48,6 @@ export function Evidence({ steps, options }) {
         </p>
         <${KeyHelp} keys=${[["j", "next leaf"], ["k", "previous"], ["n", "next failure"], ["Esc", "tree"]]} />
         ${evidence.claim && html`<h2>Claim</h2><blockquote class="claim">${evidence.claim}</blockquote>`}
-        ${evidence.blind && html`<p class="hint">The judge did not see this claim. It was asked for ${evidence.blind.ask}, compared as ${evidence.blind.compare}.</p>`}
         ${evidence.additional_instruction && html`<details><summary>The script's instruction to the judge</summary><p class="pre">${evidence.additional_instruction}</p></details>`}
         ${evidence.reason && html`<p class="notice">${evidence.reason}</p>`}
         ${!row.evidence && html`<p class="notice">The result keeps no evidence of this leaf.</p>`}

@@ -103,10 +103,6 @@ CLAIM = (
     "claim={'verification': {'claim': 'c', 'node_id': None, 'additional_instruction': '',\n"
     "    'num_trials': %s, 'use_screenshot': False}, 'urls': [], 'had_sources': False}"
 )
-FORM = (
-    "form={'prompt': '?', 'url': None, 'additional_instruction': None, 'use_screenshot': False,\n"
-    "    'name': 'form'}"
-)
 
 
 def asked(name, *arguments):
@@ -142,10 +138,6 @@ def asked(name, *arguments):
             "await client.async_response(model='m', messages=messages)",
             "a request of the script's own: messages.0.content.parts.0: Input should be "
             "a valid dictionary or object to extract fields from",
-        ),
-        (
-            asked("filled", FORM, GIVEN % "{}", "template={'name': 'No'}"),
-            "the run failed at 'filled': KeyError: 'No'",
         ),
     ],
 )

@@ -18,7 +18,7 @@ from mind2web2.judge.protocol import Judge
 from mind2web2.prompts import NO_INSTRUCTION
 from mind2web2.rubric.node import FIELDS, AggregationStrategy, VerificationNode
 from mind2web2.rubric.tree_writing import tree_as_dict
-from mind2web2.rubric.verdicts import Evidence, weighted_share
+from mind2web2.rubric.verdicts import Evidence
 from mind2web2.utils.api_misuse import (
     note_added,
     note_ignored_argument,
@@ -71,7 +71,7 @@ def plain_info(info: Any) -> Any:
 
 
 _LEAF_STATUSES = ("passed", "failed", "skipped", "initialized")
-_NODE_FIELDS = frozenset({*FIELDS, "tags", "figure_weight"})
+_NODE_FIELDS = frozenset({*FIELDS, "tags"})
 _GIVEN_FIELDS = (
     "id",
     "desc",
@@ -557,14 +557,10 @@ class Evaluator(Rubric):
         root = self._started_root()
         final_score = self.score()
         records = self.extractor.records if self.extractor is not None else []
-        weighted = weighted_share(
-            [(leaf.figure_weight, leaf.status == "passed") for leaf in leaves_below(root)]
-        )
         return {
             "agent_name": self.agent_name,
             "answer_name": self.answer_name,
             "final_score": final_score,
-            **({} if weighted is None else {"weighted_score": weighted}),
             "judge_model": self._judge_models[0],
             "extract_model": self._judge_models[1],
             "eval_breakdown": [

@@ -20,8 +20,6 @@ from mind2web2.analysis.tag_figures import (
     DomainFigure,
     TagFigure,
     TagShares,
-    WeightedFigure,
-    WeightedScores,
     domain_figures,
 )
 from mind2web2.analysis.unreviewed import unreviewed_warning
@@ -61,7 +59,6 @@ class AgentReport(BaseModel):
     corrected: CorrectionFigures | None
     cautions: tuple[str, ...]
     sentence: str | None
-    weighted: WeightedFigure | None
     by_tag: tuple[TagFigure, ...] | None
     by_domain: tuple[DomainFigure, ...]
     bound_false_passes: FalsePassBound | None
@@ -134,7 +131,6 @@ def agent_report(
         corrected=corrected,
         cautions=(*lasting_cautions(gathered.cautious), *filter(None, (own_family, barred_line))),
         sentence=paper_sentence(summary, own, gathered.making, corrected),
-        weighted=gathered.weighted.figure(),
         by_tag=tuple(gathered.tags.figures()) if by_tag else None,
         by_domain=tuple(domain_figures(summary.tasks, domains)),
         bound_false_passes=None,
@@ -230,7 +226,6 @@ class _Gathered:
         self.judged_pages: dict[tuple[str, str], list[str]] = {}
         self.making = Making()
         self.tags = TagShares()
-        self.weighted = WeightedScores()
         self.newest: LoadedResult | None = None
 
     def add(self, task_id: str, answer_name: str, result: LoadedResult) -> None:
@@ -244,4 +239,3 @@ class _Gathered:
         if place in self._cited:
             self.making.add(result.content)
         self.tags.add(task_id, result.content)
-        self.weighted.add(task_id, result.content)

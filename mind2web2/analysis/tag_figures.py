@@ -1,4 +1,4 @@
-"""Figures beside the score: by tag of leaves, by domain of tasks, and the weighted score."""
+"""Figures beside the score: by tag of leaves, and by domain of tasks."""
 
 from __future__ import annotations
 
@@ -110,29 +110,3 @@ def domain_figures(
         )
         for domain, own in sorted(by_domain.items())
     ]
-
-
-class WeightedFigure(_Figures):
-    """The mean weighted score over tasks, and the number of answers that have one."""
-
-    mean: float
-    answers: int
-
-
-class WeightedScores:
-    """The weighted scores of results, taken one after another."""
-
-    def __init__(self) -> None:
-        self._scores: dict[str, list[float]] = defaultdict(list)
-
-    def add(self, task_id: str, result: ResultFile) -> None:
-        """Take the score of a result whose leaves have weights."""
-        if result.weighted_score is not None:
-            self._scores[task_id].append(result.weighted_score)
-
-    def figure(self) -> WeightedFigure | None:
-        """Return the figure, ``None`` where no leaf has a weight."""
-        scores = self._scores.values()
-        if not scores:
-            return None
-        return WeightedFigure(mean=fmean(map(fmean, scores)), answers=sum(map(len, scores)))

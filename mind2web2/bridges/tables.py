@@ -84,7 +84,6 @@ class AnswerRecord:
 
     Args:
         score: ``None`` without a result, for which ``reason`` says why.
-        weighted_score: the figure by the leaves' weights, where there are any.
         words: whitespace-separated words of the answer.
         seconds: the agent's time.
         created: when the result was made, UTC, ISO 8601.
@@ -95,7 +94,6 @@ class AnswerRecord:
     run: int | None
     answer_name: str
     score: float | None
-    weighted_score: float | None
     leaves: int
     passed: int
     skipped: int
@@ -271,7 +269,6 @@ def _answer_record(agent: str, answer: ScoredAnswer, result: ResultFile | None) 
         run=_run_of(answer.answer_name),
         answer_name=answer.answer_name,
         score=answer.score,
-        weighted_score=None if result is None else result.weighted_score,
         leaves=len(statuses),
         passed=statuses.count("passed"),
         skipped=statuses.count("skipped"),

@@ -165,8 +165,6 @@ class ResultFile(BaseModel):
 
     Args:
         final_score: ``None`` where the file has no score from 0 to 1.
-        weighted_score: the figure by the leaves' weights, beside the score; ``None`` without
-            weights.
         undecided_leaves: leaves that the script never judged.
         script_faults: mistakes of the script, with its line; ``None`` in results of earlier
             versions.
@@ -181,7 +179,6 @@ class ResultFile(BaseModel):
     answer_name: str | None = None
     task_id: str | None = None
     final_score: WrittenScore | None = None
-    weighted_score: WrittenScore | None = None
     judge_model: str | None = None
     extract_model: str | None = None
     undecided_leaves: tuple[str, ...] = ()

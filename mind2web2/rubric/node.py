@@ -111,7 +111,6 @@ class VerificationNode:
         "_blocking_critical_children",
         "_undecided",
         "_tags",
-        "_figure_weight",
         "__weakref__",
     )
     # Sets of nodes would have another order in each run.
@@ -130,7 +129,6 @@ class VerificationNode:
         children: Iterable[VerificationNode] = (),
         evidence: Evidence | None = None,
         tags: Iterable[str] | str = (),
-        figure_weight: float | None = None,
     ) -> None:
         self._id = self._text("id", id)
         self._desc = self._text("desc", desc)
@@ -138,7 +136,6 @@ class VerificationNode:
         self._strategy = AggregationStrategy(strategy)
         self._evidence = _evidence(evidence)
         self._tags = self._tag_names(tags)
-        self._figure_weight = figure_weight
         self._parent: VerificationNode | None = None
         self._position = 0
         self._children: list[VerificationNode] = _Children(self)
@@ -270,11 +267,6 @@ class VerificationNode:
     def tags(self) -> tuple[str, ...]:
         """Return the names under which metrics count the leaves from here down."""
         return self._tags
-
-    @property
-    def figure_weight(self) -> float | None:
-        """Return the leaf's weight in the weighted figure; the score has no weights."""
-        return self._figure_weight
 
     def _tag_names(self, tags: Iterable[str] | str) -> tuple[str, ...]:
         names = (tags,) if isinstance(tags, str) else tuple(tags)
@@ -563,7 +555,7 @@ class _Record:
     blocked_as: Status | None
 
 
-_RECORDED = ("id", "desc", "critical", "strategy", "evidence", "tags", "figure_weight")
+_RECORDED = ("id", "desc", "critical", "strategy", "evidence", "tags")
 _DEFAULTS: PlainFields = {
     "critical": False,
     "score": 0.0,

@@ -30,7 +30,6 @@ class NodeFields(TypedDict):
     strategy: str
     children: list[NodeFields]
     tags: NotRequired[list[str]]
-    weight: NotRequired[float]
     superseded: NotRequired[OtherVerdictFields]
     overruled: NotRequired[OtherVerdictFields]
     earlier: NotRequired[OtherVerdictFields]
@@ -59,8 +58,6 @@ def _node_as_dict(node: VerificationNode) -> NodeFields:
     }
     if node.tags:
         fields["tags"] = list(node.tags)
-    if node.figure_weight is not None:
-        fields["weight"] = node.figure_weight
     if not node.children and node.verdict != (node.score, node.status):
         # Explains why a leaf that passed shows as skipped.
         fields["superseded"] = {

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple, Protocol, Self, TypeGuard
 
@@ -119,23 +119,6 @@ def gate_then_average(children: Sequence[Outcome], critical: Sequence[bool]) -> 
     else:
         score = sum(averaged) / len(averaged) if averaged else 1.0
     return Outcome(score, _inner_status(score, children))
-
-
-def weighted_share(leaves: Iterable[tuple[float | None, bool]]) -> float | None:
-    """Return the weighted figure beside the score, ``None`` without weights.
-
-    It is the weight of the leaves that passed, less that of leaves with a negative weight that did
-    not, in relation to all positive weights; from 0 to 1.
-
-    Args:
-        leaves: weight, and whether the leaf passed; leaves without a weight do not count.
-    """
-    weighted = [(weight, passed) for weight, passed in leaves if weight is not None]
-    most = sum(weight for weight, _ in weighted if weight > 0)
-    if most <= 0:
-        return None
-    reached = sum(weight for weight, passed in weighted if passed is (weight > 0))
-    return min(max(reached / most, 0.0), 1.0)
 
 
 def _inner_status(score: float, children: Sequence[Outcome]) -> Status:

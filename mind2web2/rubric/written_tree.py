@@ -39,7 +39,6 @@ class WrittenNode(BaseModel):
         overruled: the verdict that the evidence comes to, where the script set another.
         earlier: a verdict that blocked other leaves before the present one.
         tags: names by which metrics group leaves.
-        weight: of a leaf in the weighted score.
         is_sound: all fields that a score follows from were there and well formed.
     """
 
@@ -56,7 +55,6 @@ class WrittenNode(BaseModel):
     earlier: OtherVerdict | None = None
     evidence: Evidence | None = None
     tags: tuple[str, ...] = ()
-    weight: float | None = None
     children: tuple[WrittenNode, ...] = ()
     is_sound: bool = True
 

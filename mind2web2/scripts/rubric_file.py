@@ -203,12 +203,6 @@ class RubricNode(Condition):
         False, description="a gate: if it fails, its parent counts 0", examples=[True]
     )
     tags: _Names = Field((), description="for metrics by tag", examples=[["existence"]])
-    weight: float | None = Field(
-        None,
-        allow_inf_nan=False,
-        description="for the weighted figure beside the score (imports)",
-        examples=[5],
-    )
     for_each: str | None = Field(
         None,
         description="repeat for each item of this list, as {item} with {number}",

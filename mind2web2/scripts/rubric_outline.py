@@ -21,7 +21,6 @@ def _lines(nodes: tuple[RubricNode, ...], rubric: RubricFile, indent: str) -> It
         if node.for_each is not None:
             marks.append(f"for each of {rubric.extract[node.for_each].list} {node.for_each}")
         marks += [f"tag {tag}" for tag in node.tags]
-        marks += [] if node.weight is None else [f"weight {node.weight:g}"]
         yield (
             f"{indent}{node.id} ({', '.join(marks)}): {node.desc}"
             if marks

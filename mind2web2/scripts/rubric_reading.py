@@ -325,7 +325,6 @@ class _Checks:
             "instruction",
             "after",
             "votes",
-            "weight",
         ):
             if getattr(node, field) not in (None, ()):
                 yield (

@@ -264,8 +264,6 @@ class _Body:
         }
         if node.tags:
             arguments["tags"] = f"[{', '.join(map(_literal, node.tags))}]"
-        if node.weight is not None:
-            arguments["figure_weight"] = repr(node.weight)
         return arguments
 
     def _verification(

@@ -1,12 +1,10 @@
-"""Figures by tag, and the weighted figure."""
+"""Figures by tag."""
 
-import pytest
-
-from mind2web2.analysis.tag_figures import TagFigure, TagShares, WeightedScores
+from mind2web2.analysis.tag_figures import TagFigure, TagShares
 from mind2web2.results.result_file import ResultFile
 
 
-def result(*leaves, weighted=None):
+def result(*leaves):
     """Return a result with leaves as (status, tags).
 
     The first half of the leaves is below a node with a tag of its own.
@@ -18,10 +16,7 @@ def result(*leaves, weighted=None):
     half = len(nodes) // 2
     part = {"id": "part", "tags": ["part"], "children": nodes[:half]}
     root = {"id": "root", "children": [part, *nodes[half:]] if half else nodes}
-    extra = {} if weighted is None else {"weighted_score": weighted}
-    return ResultFile.of(
-        {"final_score": 0.5, "eval_breakdown": [{"verification_tree": root}], **extra}
-    )
+    return ResultFile.of({"final_score": 0.5, "eval_breakdown": [{"verification_tree": root}]})
 
 
 def counted(shares, *results):
@@ -45,14 +40,3 @@ def test_each_task_counts_the_same():
         TagFigure(tag="y", passed=0.0, leaves=1, answers=1, tasks=1),
     ]
     assert TagShares().figures() == []
-
-
-def test_the_weighted_figure_is_there_where_leaves_have_weights():
-    """Answers without one do not count."""
-    without = ("b", result())
-    found = counted(
-        WeightedScores(), ("a", result(weighted=0.2)), ("a", result(weighted=0.4)), without
-    )
-    assert found.figure().answers == 2
-    assert found.figure().mean == pytest.approx(0.3)
-    assert counted(WeightedScores(), without).figure() is None

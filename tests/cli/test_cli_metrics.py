@@ -96,7 +96,7 @@ def test_json(results):
     assert numbers.pop("corrected") is None
     assert numbers.pop("cautions") == []
     assert numbers.pop("by_domain") == []
-    for name in ("by_tag", "weighted", "bound_false_passes"):
+    for name in ("by_tag", "bound_false_passes"):
         assert numbers.pop(name) is None
     assert numbers.pop("sentence").startswith("bot reached a partial completion of")
     assert numbers.pop("changed_pages") == []
@@ -422,9 +422,8 @@ def test_figures_by_tag(tmp_path):
     leaves = [{"id": name, "status": "passed", "tags": ["price"], "children": []} for name in "xy"]
     leaves[1]["status"] = "failed"
     tree = [{"info": [], "verification_tree": {"id": "root", "children": leaves}}]
-    add_result(tmp_path, "c/answer_1", 0.5, eval_breakdown=tree, weighted_score=0.25)
+    add_result(tmp_path, "c/answer_1", 0.5, eval_breakdown=tree)
     shown = call(main, "metrics", "bot", "--by_tag").stdout
     assert "bot, tag price: 50% of its leaves passed (2 leaves of 1 answer, 1 task)" in shown
-    assert "Weighted figure of 1 answer: 0.25 (the score has no weights)" in shown
     [figure] = json.loads(call(main, "metrics", "bot", "--by_tag", "--json").stdout)["by_tag"]
     assert (figure["tag"], figure["passed"]) == ("price", 0.5)

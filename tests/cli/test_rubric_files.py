@@ -23,7 +23,7 @@ root:
   children:
     - {{id: given, desc: given, critical: true, present: [depth, urls]}}
     - {{id: deep, desc: right, claim: "The lake is {{depth}} deep.", sources: urls, tags: depth}}
-    - {{id: cold, desc: cold, claim: The answer calls the lake cold., sources: answer, weight: 2}}
+    - {{id: cold, desc: cold, claim: The answer calls the lake cold., sources: answer}}
 """
 
 
@@ -65,14 +65,13 @@ def test_it_is_evaluated_reused_and_judged_again_once_it_changes(project):
     """Its text is part of a result's provenance; what is stored is checked like any other."""
     evaluate()
     first = result(project)
-    assert (first["final_score"], first["weighted_score"]) == (0.5, 0.0)
+    assert first["final_score"] == 0.5
     assert first["provenance"]["script"] == f"own/{TASK}.yaml"
     assert "reused" in evaluate()
-    assert "Weighted figure: 0" in call(main, "show", "bot", TASK, "answer_1").stdout
     checked = call(main, "verify-results", "bot")
     assert checked.returncode == 0, checked.stdout
     path = project.root / "eval_scripts" / "own" / f"{TASK}.yaml"
-    path.write_text(RUBRIC.replace("sources: answer, weight: 2", "sources: answer, critical: true"))
+    path.write_text(RUBRIC.replace("sources: answer", "sources: answer, critical: true"))
     shown = call(main, "metrics", "bot", "--by_tag").stdout
     assert "1 result out of date" in shown
     assert "bot, tag depth: 100% of its leaves passed (1 leaf of 1 answer, 1 task)" in shown

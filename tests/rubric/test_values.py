@@ -14,7 +14,6 @@ from mind2web2.rubric.values import (
     shown,
     total,
 )
-from mind2web2.rubric.verdicts import weighted_share
 
 
 class Fish(BaseModel):
@@ -92,20 +91,3 @@ def test_lists():
         "yes",
         "x",
     ]
-
-
-@pytest.mark.parametrize(
-    ("leaves", "expected"),
-    [
-        ([(5, True), (5, False)], 0.5),
-        ([(1, True), (-1, True)], 1.0),
-        ([(5, True), (-5, False), (5, True)], 0.5),
-        ([(5, False), (-5, False)], 0.0),
-        ([(5, True), (-5, True), (None, False)], 1.0),
-        ([(None, True)], None),
-        ([], None),
-    ],
-)
-def test_the_weighted_figure(leaves, expected):
-    """A negative weight counts where its leaf does not pass."""
-    assert weighted_share(leaves) == expected

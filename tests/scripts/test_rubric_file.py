@@ -243,13 +243,13 @@ async def test_a_group_from_a_page_may_be_asked_for_as_a_whole(tmp_path):
 CHECKS = """\
     - {id: first, desc: a, present: [depth, fish]}
     - {id: same, desc: b, equals: {field: depth, value: 80 M., compare: text}}
-    - {id: other, desc: c, distinct: fish.name, tags: kinds, weight: 3}
+    - {id: other, desc: c, distinct: fish.name, tags: kinds}
     - id: fish_{number}
       desc: d
       for_each: fish
       children:
         - {id: "fish_{number}_named", desc: "e{number} {{}}", present: item.name}
-        - {id: "fish_{number}_swims", desc: f, claim: It swims., sources: answer, weight: 1}
+        - {id: "fish_{number}_swims", desc: f, claim: It swims., sources: answer}
 """
 
 
@@ -283,8 +283,6 @@ async def test_leaves_without_a_claim_and_leaves_for_each_item(tmp_path, fish, p
     assert [
         node.get("tags") for node in _below(result["eval_breakdown"][0]["verification_tree"])
     ].count(["kinds"]) == 1
-    of_swimming = sum(statuses[f"fish_{number}_swims"] == "passed" for number in (1, 2))
-    assert result["weighted_score"] == (3 * (statuses["other"] == "passed") + of_swimming) / 5
 
 
 EQUALS = (
@@ -368,8 +366,6 @@ def test_a_value_that_no_number_equals_is_refused(value, cure):
             "an empty value never passes",
         ),
         ("equals: {field: is_deep, value: maybe, compare: text}", "neither yes nor no"),
-        ("present: depth, weight: .nan", "weight"),
-        ("present: depth, weight: nan", "weight"),
         ("claim: x, sources: answer, votes: true", "should be a valid integer, not true"),
         ("claim: 2026, sources: answer", "should be a valid string, not 2026"),
     ],

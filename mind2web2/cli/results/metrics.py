@@ -237,10 +237,6 @@ def _print_grounds(console: Console, settings: RunSettings, agent: ReportedAgent
     if report.bound_false_passes is not None:
         line(console, str(report.bound_false_passes))
     print_verdicts(console, report.summary.verdicts)
-    if report.weighted is not None:
-        answers = counted(report.weighted.answers, "answer")
-        mean = number(report.weighted.mean)
-        line(console, f"Weighted figure of {answers}: {mean} (the score has no weights)")
     judges = {
         (each.facts.judge, each.facts.server) for each in agent.answers if each.score is not None
     }

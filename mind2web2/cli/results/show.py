@@ -183,11 +183,6 @@ class _AnswerPage:
             f"{self._agent_name} / {answer.task_id} / {_stem(answer)}: {score}",
             style="bold",
         )
-        if found is not None and found.content.weighted_score is not None:
-            self._line(
-                f"Weighted figure: {number(found.content.weighted_score)} (the score has no "
-                "weights)"
-            )
         if answer.reason is not None:
             self._text(f"Reason: {answer.reason}")
             if found is not None:

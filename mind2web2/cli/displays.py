@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import math
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
@@ -20,12 +19,10 @@ from rich.text import Text
 from mind2web2.cli.console import line
 from mind2web2.judge.usage import RunUsage
 from mind2web2.runs.answer import AnswerOutcome
-from mind2web2.runs.run import ProgressFile, RunProgress, RunState
+from mind2web2.runs.run import RunProgress
 from mind2web2.runs.settings import RunSettings
-from mind2web2.utils.aio import to_the_end
 from mind2web2.utils.text import counted, dollars, number
 
-_KEEP_EVERY_S = 1.0
 _REFRESH_S = 0.25
 # Off a terminal, a line with the totals this often.
 _TOTALS_EVERY_S = 30.0
@@ -86,20 +83,12 @@ class LiveDisplay(ABC):
             with suppress(asyncio.CancelledError):
                 await self._following
         self._print_news()
-        await self.keep("ended" if error is None else "stopped")
         if self._live is not None:
             self._live.stop()
 
-    async def keep(self, state: RunState) -> None:  # noqa: B027  # most displays keep nothing
-        """Write the progress to a file, for others to follow; nothing by default."""
-
     async def _follow(self) -> None:
-        kept_s = -math.inf
         while True:
             self._print_news()
-            if time.monotonic() - kept_s >= _KEEP_EVERY_S:
-                kept_s = time.monotonic()
-                await self.keep("running")
             if self._live is not None:
                 self._live.update(self.state(), refresh=True)
             elif not self._is_quiet and time.monotonic() - self._last_totals_s >= _TOTALS_EVERY_S:
@@ -121,14 +110,12 @@ class RunDisplay(LiveDisplay):
         console: Console,
         progress: RunProgress,
         usage: RunUsage,
-        file: ProgressFile | None = None,
         *,
         is_quiet: bool = False,
     ) -> None:
         super().__init__(console, is_quiet=is_quiet)
         self._progress = progress
         self._usage = usage
-        self._file = file
         self._shown = 0
         self._shown_waiting: set[str] = set()
         # The first answer that each reason has kept from a result.
@@ -161,13 +148,6 @@ class RunDisplay(LiveDisplay):
             Text(totals_text(self._usage)),
             Text(", ".join(names[:_NAMES_SHOWN]) + more, style="dim"),
         )
-
-    async def keep(self, state: RunState) -> None:
-        """Write how far the run has come, for the viewer."""
-        if self._file is not None:
-            # A write that the end of the run cancels would replace the last one.
-            writing = asyncio.to_thread(self._file.write, self._progress, self._usage, state)
-            await to_the_end(writing)
 
     def totals_line(self) -> str:
         """Return the judge's use so far, and the time."""

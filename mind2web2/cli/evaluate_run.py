@@ -43,7 +43,6 @@ from mind2web2.results.agent_summary import AgentSummary
 from mind2web2.results.answers import AnswerJob, RunFolders, TaskWork
 from mind2web2.results.shards import SHARDS_NAME, ShardState, shard_states, shards_text
 from mind2web2.results.stored_results import (
-    PROGRESS_NAME,
     answer_results_dir,
     latest_result,
     write_file,
@@ -53,7 +52,6 @@ from mind2web2.runs.answer import AnswerOutcome
 from mind2web2.runs.concurrency import Concurrency
 from mind2web2.runs.run import (
     AnswerRunner,
-    ProgressFile,
     RunProgress,
     evaluate_work,
     uncached_pages,
@@ -209,9 +207,7 @@ async def _run_session_and_report(run: _Run) -> list[AnswerOutcome]:
 
 
 def _display(run: _Run, session: Session) -> RunDisplay:
-    file = ProgressFile(run.folders.agent_results / PROGRESS_NAME)
-    usage = session.judge.usage
-    return RunDisplay(run.console, run.progress, usage, file, is_quiet=run.is_quiet)
+    return RunDisplay(run.console, run.progress, session.judge.usage, is_quiet=run.is_quiet)
 
 
 async def _run_session_with_display(

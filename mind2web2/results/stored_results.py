@@ -27,8 +27,6 @@ from mind2web2.utils.json_text import parse_json
 from mind2web2.utils.names import natural_key
 from mind2web2.utils.process_lock import ProcessLock
 
-PROGRESS_NAME = "progress.json"
-
 _STAMP_FORMAT = "%Y%m%d_%H%M%S"
 _STAMP_LENGTH = len("YYYYMMDD_HHMMSS")
 _LOCK_NAME = ".summing_up.lock"

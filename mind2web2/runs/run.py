@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import logging
-import os
-from collections import Counter
 from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from pathlib import Path
-from typing import Literal, Protocol
+from typing import Protocol
 
 from mind2web2.analysis.summaries import write_task_summary
 from mind2web2.errors import (
@@ -22,7 +18,6 @@ from mind2web2.errors import (
     ResultWriteError,
     UsageError,
 )
-from mind2web2.judge.usage import RunUsage
 from mind2web2.pages.cache import CacheFileSys
 from mind2web2.pages.citations import cited_urls, listed_urls
 from mind2web2.results.answers import AnswerJob, RunFolders, TaskWork, read_answer
@@ -33,13 +28,8 @@ from mind2web2.runs.answer import (
 )
 from mind2web2.runs.concurrency import Concurrency
 from mind2web2.utils.aio import all_or_first_error
-from mind2web2.utils.files import write_whole
-from mind2web2.utils.json_text import JsonObject
 
 log = logging.getLogger(__name__)
-
-RunState = Literal["running", "ended", "stopped"]
-_NEWEST_OUTCOMES = 50
 
 
 @dataclass
@@ -61,70 +51,6 @@ class RunProgress:
     running: dict[str, None] = field(default_factory=dict)
     waiting: dict[str, None] = field(default_factory=dict)
     problems: list[str] = field(default_factory=list)
-
-
-def _now() -> str:
-    return datetime.now(UTC).isoformat(timespec="seconds")
-
-
-@dataclass(slots=True)
-class ProgressFile:
-    """``eval_results/<agent>/progress.json``.
-
-    A disk that refuses it is logged once and stops no run.
-    """
-
-    path: Path
-    started: str = field(default_factory=_now)
-    _is_failing: bool = False
-
-    def write(self, progress: RunProgress, usage: RunUsage, state: RunState) -> None:
-        """Write how far the run has come."""
-        content = {**self._content(progress, usage), "state": state}
-        try:
-            self.path.parent.mkdir(parents=True, exist_ok=True)
-            text = json.dumps(content, ensure_ascii=False, indent=1)
-            write_whole(self.path, text.encode("utf-8", "backslashreplace"))
-        except OSError as error:
-            if not self._is_failing:
-                log.warning("progress not written path=%s error=%s", self.path, error)
-            self._is_failing = True
-
-    def _content(self, progress: RunProgress, usage: RunUsage) -> JsonObject:
-        total = usage.total()
-        outcomes = progress.outcomes
-        return {
-            "pid": os.getpid(),
-            "started": self.started,
-            "updated": _now(),
-            "answers_total": progress.answers_total,
-            "answers_done": len(outcomes),
-            "answers_scored": sum(outcome.score is not None for outcome in outcomes),
-            "answers_reused": sum(outcome.reused for outcome in outcomes),
-            "tasks_total": progress.tasks_total,
-            "tasks_done": progress.tasks_done,
-            "running": list(progress.running),
-            "waiting": list(progress.waiting),
-            "judgments": total.asked.judgments,
-            "judgments_reused": total.reused.judgments,
-            "requests": total.asked.requests,
-            "tokens": total.asked.input_tokens + total.asked.output_tokens,
-            "cost_usd": total.asked.rounded_usd,
-            "retries": dict(usage.retries.reasons),
-            "rate_limit": usage.slowdown.in_words(),
-            "errors": dict(
-                Counter(str(outcome.reason) for outcome in outcomes if outcome.score is None)
-            ),
-            "problems": list(progress.problems),
-            "newest": [
-                {
-                    "task": outcome.task_id,
-                    "answer": outcome.answer_name,
-                    "score": outcome.score,
-                }
-                for outcome in outcomes[-_NEWEST_OUTCOMES:]
-            ],
-        }
 
 
 class AnswerRunner(Protocol):

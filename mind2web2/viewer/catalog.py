@@ -35,7 +35,6 @@ from mind2web2.results.result_facts import result_facts
 from mind2web2.results.result_file import ResultFile
 from mind2web2.results.scored_answer import ResultFacts, ScoredAnswer
 from mind2web2.results.stored_results import (
-    PROGRESS_NAME,
     LoadedResult,
     answer_dir,
     answer_results_dir,
@@ -124,10 +123,8 @@ class Catalog:
         return self._agents or known
 
     def known_agents(self) -> list[str]:
-        """Return the names of all agents that have results, or a run."""
-        root = self.paths.eval_results_root
-        # A first run writes its progress before its summary.
-        files = [*root.glob(f"*/{SUMMARY_NAME}"), *root.glob(f"*/{PROGRESS_NAME}")]
+        """Return the names of all agents that have results."""
+        files = self.paths.eval_results_root.glob(f"*/{SUMMARY_NAME}")
         return sorted({path.parent.name for path in files}, key=natural_key)
 
     def check_tasks(self) -> None:
@@ -147,10 +144,6 @@ class Catalog:
                 f"no results of task {missing_task} of {' or '.join(self.agents())} under {root}; "
                 f"{cure}"
             )
-
-    def shows(self, agent: str) -> bool:
-        """Tell whether an agent is among those that were asked for, with results or not."""
-        return not self._agents or agent in self._agents
 
     def answers(self, agent: str) -> list[ScoredAnswer]:
         """Return an agent's answers, scored or not, in natural order."""

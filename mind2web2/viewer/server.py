@@ -1,23 +1,18 @@
-"""The local web server of the viewer: its session, guard and routes, and the progress of runs."""
+"""The local web server of the viewer: its session, guard and routes."""
 
 from __future__ import annotations
 
-import asyncio
-import json
 import secrets
 import socket
 import webbrowser
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from functools import partial
 from ipaddress import ip_address
-from typing import Any
 
 import uvicorn
 from starlette.applications import Starlette
-from starlette.concurrency import run_in_threadpool
 from starlette.datastructures import MutableHeaders
 from starlette.requests import Request
 from starlette.responses import (
@@ -25,16 +20,13 @@ from starlette.responses import (
     PlainTextResponse,
     RedirectResponse,
     Response,
-    StreamingResponse,
 )
 from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from mind2web2.errors import Mind2Web2Error, UsageError
-from mind2web2.results.stored_results import PROGRESS_NAME
-from mind2web2.utils.files import read_regular_file
 from mind2web2.viewer.catalog import Catalog
-from mind2web2.viewer.front_end import content_policy, index_html, json_bytes
+from mind2web2.viewer.front_end import content_policy, index_html
 from mind2web2.viewer.keys import Json, NoSuchResultError
 from mind2web2.viewer.routes import (
     JsonResponse,
@@ -46,9 +38,6 @@ from mind2web2.viewer.stored_pages import StoredPages
 
 COOKIE = "mind2web2_session"
 _LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
-_LOOK_EVERY_S = 0.5
-# A run writes its file every second; one that has been silent for longer was killed.
-_SILENT_AFTER_S = 20.0
 _STATIC_HEADERS = {
     "x-content-type-options": "nosniff",
     "x-frame-options": "DENY",
@@ -247,43 +236,3 @@ async def _with_headers(send: Send, message: Message) -> None:
 async def _error_response(_: Request, error: Exception) -> Response:
     status = 404 if isinstance(error, NoSuchResultError) else 409
     return JsonResponse({"error": " ".join(str(error).split())}, status)
-
-
-# Evaluations as they go on: their progress files, sent to the browser as they change
-
-
-def run_states(catalog: Catalog) -> list[Json]:
-    """Return the newest run of each agent: ``running``, ``ended`` or ``stopped``."""
-    found = []
-    for path in sorted(catalog.paths.eval_results_root.glob(f"*/{PROGRESS_NAME}")):
-        try:
-            content: Any = json.loads(read_regular_file(path))
-            updated = datetime.fromisoformat(content["updated"])
-        except (OSError, ValueError, KeyError, TypeError):
-            continue
-        is_silent = (datetime.now(UTC) - updated).total_seconds() > _SILENT_AFTER_S
-        if is_silent and ("state", "running") in content.items():
-            content["state"] = "stopped"
-        if catalog.shows(path.parent.name):
-            found.append({"agent": path.parent.name, **content})
-    return found
-
-
-def run_routes(catalog: Catalog) -> list[Route]:
-    """Return the route of the stream."""
-
-    async def stream(request: Request) -> Response:
-        events = _events(catalog, request)
-        return StreamingResponse(events, media_type="text/event-stream")
-
-    return [Route("/api/runs", stream)]
-
-
-async def _events(catalog: Catalog, request: Request) -> AsyncIterator[str]:
-    sent = ""
-    while not await request.is_disconnected():
-        text = json_bytes(await run_in_threadpool(run_states, catalog)).decode()
-        if text != sent:
-            sent = text
-            yield f"data: {text}\n\n"
-        await asyncio.sleep(_LOOK_EVERY_S)

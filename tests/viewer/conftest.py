@@ -17,7 +17,7 @@ from mind2web2.cli import evaluate_main
 from mind2web2.utils.path_config import PathConfig
 from mind2web2.viewer.catalog import Catalog
 from mind2web2.viewer.report import ReportContent, write_report
-from mind2web2.viewer.server import Session, application, guard, listen, run_routes
+from mind2web2.viewer.server import Session, application, guard, listen
 
 REPOSITORY = Path(__file__).parent.parent.parent
 
@@ -114,7 +114,7 @@ def example_paths(tmp_path_factory):
 def example_server(example_paths):
     """Yield the address of the example's viewer."""
     catalog = Catalog(example_paths)
-    with served(catalog, {"run": run_routes(catalog)}) as address:
+    with served(catalog) as address:
         yield address
 
 

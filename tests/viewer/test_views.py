@@ -24,7 +24,6 @@ VIEWS = {
     "#/leaves": "h1:text-is('Leaves')",
     "#/leaves/museum_saturday": "table.leaves",
     "#/doubts": "h1:text-is('Doubts')",
-    "#/run": "h1:text-is('Runs')",
 }
 
 

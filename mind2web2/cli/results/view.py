@@ -28,7 +28,6 @@ from mind2web2.viewer.server import (
     guard,
     listen,
     open_browser,
-    run_routes,
     serve,
 )
 
@@ -49,15 +48,11 @@ def run_view(options: argparse.Namespace) -> int:
     host, port = listener.getsockname()[:2]
     session = Session.at(host, port)
     shown_host = f"[{host}]" if ":" in host else host
-    if options.audit is None:
-        features = {
-            "run": run_routes(catalog),
-        }
-    else:
+    features, first_view = {}, ""
+    if options.audit is not None:
         auditor = check_name("auditor", options.audit)
         audit = AuditSettings(options.audits_root, _agent_of_audit(catalog), auditor)
-        features = {"audit": AuditSession(catalog, audit).routes()}
-    first_view = "" if options.audit is None else "#/audit"
+        features, first_view = {"audit": AuditSession(catalog, audit).routes()}, "#/audit"
     address = f"http://{shown_host}:{port}/?token={session.token}{first_view}"
     console = plain_console()
     line(console, f"Open {address}")

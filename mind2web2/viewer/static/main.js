@@ -12,7 +12,6 @@ import { Leaves } from "viewer/leaves";
 import { Doubts } from "viewer/doubts";
 import { About } from "viewer/about";
 import { Audit } from "viewer/audit";
-import { Run } from "viewer/run";
 import { Checked } from "viewer/checked";
 
 /** @type {Record<string, {view: any, title: string}>} */
@@ -24,17 +23,13 @@ const VIEWS = {
   leaves: { view: Leaves, title: "Leaves" },
   doubts: { view: Doubts, title: "Doubts" },
   about: { view: About, title: "About" },
-  run: { view: Run, title: "Run" },
   audit: { view: Audit, title: "Audit" },
   checked: { view: Checked, title: "Checked report" },
 };
 const FEATURES = new Set((document.documentElement.dataset.features || "").split(" "));
-const ALWAYS_THERE = new Set(["overview", "compare", "leaves", "doubts"]);
 // An audit is blind: its head leads to nothing that shows verdicts. The file of a check has one view.
 const ONLY = ["audit", "checked"].filter((name) => FEATURES.has(name));
-const IN_NAVIGATION = ONLY.length
-  ? ONLY
-  : ["overview", "compare", "leaves", "doubts", "run"].filter((name) => ALWAYS_THERE.has(name) || FEATURES.has(name));
+const IN_NAVIGATION = ONLY.length ? ONLY : ["overview", "compare", "leaves", "doubts"];
 const HOME = address(IN_NAVIGATION[0]);
 const HAS_ABOUT = isFile && !FEATURES.has("checked");
 

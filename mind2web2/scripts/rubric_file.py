@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping
 from typing import Annotated, Any, Literal
 
 from pydantic import (
+    AfterValidator,
     BaseModel,
     BeforeValidator,
     ConfigDict,
@@ -22,6 +23,7 @@ from pydantic import (
 from pydantic_core import CoreSchema
 
 from mind2web2.rubric.values import number_of
+from mind2web2.rubric.vote_rule import checked_trials
 from mind2web2.scripts.yaml_lines import nearest
 
 RUBRIC_SUFFIX = ".yaml"
@@ -213,14 +215,9 @@ class RubricNode(Condition):
     after: _Names = Field(
         (), description="ids of earlier nodes that must not fail", examples=[["ferry"]]
     )
-    votes: int | None = Field(
-        None,
-        strict=True,
-        ge=1,
-        le=15,
-        description="votes at most, an odd number",
-        examples=[3],
-    )
+    votes: (
+        Annotated[int, Field(strict=True, ge=1, le=15), AfterValidator(checked_trials)] | None
+    ) = Field(None, description="votes at most, an odd number", examples=[3])
     distinct: str | None = Field(
         None,
         description="a list's field, whose values must differ",
@@ -232,11 +229,6 @@ class RubricNode(Condition):
         description="alternatives, of which one must pass",
         examples=[[{"present": "doi"}, {"present": "isbn"}]],
     )
-
-    @property
-    def is_leaf(self) -> bool:
-        """Tell whether the node has no children."""
-        return not self.children
 
     def walk(self) -> Iterator[RubricNode]:
         """Yield the node and all below it, each before its children."""

@@ -127,8 +127,15 @@ def rubric_schema() -> dict[str, Any]:
 
 
 _Fault = tuple[Place, str]
-_LEAF_KINDS = ("claim", "present", "equals", "limit", "distinct", "any_of")
-_ALONE = ("claim", "any_of")
+# What a node may have beside what all may have, by its kind.
+_OF_ALL = frozenset({"id", "desc", "critical", "tags", "for_each"})
+_OF_TEST = frozenset({"present", "equals", "limit", "distinct"})
+_OF_KIND = {
+    "a node with children": frozenset({"children", "strategy"}),
+    "a claim": frozenset({"claim", "sources", "instruction", "domain", "after", "votes"}),
+    "any_of": frozenset({"any_of"}),
+    "a leaf that code decides": _OF_TEST | {"domain"},
+}
 _TYPE_NAMES = frozenset({"str", "int", "float", "bool", "list", "Field"})
 _RESERVED = frozenset({ITEM, NUMBER, FROM_ANSWER})
 
@@ -233,10 +240,7 @@ class _Checks:
                 around = node.for_each if node.for_each in self._lists else None
             yield from self._id_faults(node, place, around)
             yield from self._text_faults(node, place, around)
-            if node.is_leaf:
-                yield from self._leaf_faults(node, place, around)
-            else:
-                yield from self._inner_faults(node, place)
+            yield from self._leaf_faults(node, place, around)
             yield from self._children_faults(node.children, place, node, around)
 
     def _loop_faults(self, name: str, place: Place, inside: str | None) -> Iterator[_Fault]:
@@ -318,42 +322,17 @@ class _Checks:
                 f"'{path}' holds addresses: a claim takes values (addresses belong to sources)",
             )
 
-    def _inner_faults(self, node: RubricNode, place: Place) -> Iterator[_Fault]:
-        for field in (
-            *_LEAF_KINDS,
-            "sources",
-            "instruction",
-            "after",
-            "votes",
-        ):
-            if getattr(node, field) not in (None, ()):
-                yield (
-                    (*place, field),
-                    "belongs to a leaf, and this node has children: move it to one of them",
-                )
-
     def _leaf_faults(self, node: RubricNode, place: Place, inside: str | None) -> Iterator[_Fault]:
-        kinds = [kind for kind in _LEAF_KINDS if getattr(node, kind) not in (None, ())]
-        if not kinds:
-            yield (
-                place,
-                f"'{node.id}' says nothing: give it children, or one of {', '.join(_LEAF_KINDS)}",
-            )
-        alone = next((kind for kind in _ALONE if kind in kinds), None)
-        if alone is not None and len(kinds) > 1:
-            others = " and ".join(kind for kind in kinds if kind != alone)
-            name = "a claim" if alone == "claim" else alone
-            yield place, f"{name} stands alone: move {others} to a leaf of its own"
-        if node.strategy is not None:
-            yield (*place, "strategy"), "belongs to a node with children: leave it out"
-        if node.claim is not None:
-            yield from self._claim_faults(node, place, inside)
-        else:
-            for field in ("sources", "instruction", "after", "votes"):
-                if getattr(node, field) not in (None, ()):
-                    yield (*place, field), "belongs to a claim: leave it out"
+        kind, given = _kind(node), node.model_dump(exclude_defaults=True).keys()
+        for key in given - _OF_ALL - _OF_KIND[kind]:
+            yield (*place, key), f"does not go with {kind}: leave it out, or give it another node"
+        if not given & (_OF_TEST | {"children", "claim", "any_of"}):
+            tests = ", ".join(sorted(_OF_TEST))
+            yield place, f"'{node.id}' says nothing: give it children, claim, any_of, {tests}"
         if node.domain and node.claim is None and not node.present:
             yield (*place, "domain"), "goes with sources of a claim, or with present"
+        if node.claim is not None:
+            yield from self._claim_faults(node, place, inside)
         yield from self._check_faults(node, place, inside)
         for position, each in enumerate(node.any_of):
             yield from self._alternative_faults(node, each, (*place, "any_of", position), inside)
@@ -392,8 +371,6 @@ class _Checks:
                     (*place, "sources"),
                     f"'{path}' holds no addresses: name a field of type urls",
                 )
-        if node.votes is not None and node.votes % 2 == 0:
-            yield (*place, "votes"), f"{node.votes} is even: take {node.votes + 1}"
         for name in node.after:
             wanted = name if inside is None else numbered(name, 1)
             if wanted not in self._ids or wanted in _item_ids(node.id, self._rubric, inside):
@@ -493,6 +470,14 @@ class _Checks:
                 self._rubric.expected(equals, inside)
             except ValueError as error:
                 yield (*place, "value"), str(error)
+
+
+def _kind(node: RubricNode) -> str:
+    if node.children:
+        return "a node with children"
+    if node.claim is not None:
+        return "a claim"
+    return "any_of" if node.any_of else "a leaf that code decides"
 
 
 def _item_ids(node_id: str, rubric: RubricFile, inside: str | None) -> list[str]:

@@ -260,7 +260,7 @@ def value_fault(fault: Any, fields: Collection[str] = ()) -> str:
         return f"unknown field '{name}'" + (f": did you mean '{close}'?" if close else "")
     if fault["type"] == "missing":
         return f"'{name}' is missing"
-    said: str = fault["msg"].replace("Input should", "should")
+    said: str = fault["msg"].replace("Input should", "should").removeprefix("Value error, ")
     if fault["type"] in ("model_type", "dict_type"):
         said = "should be keys with values"
     is_group = isinstance(fault["input"], dict | list)

@@ -131,15 +131,15 @@ FAULTS = [
         "present: tour_urls",
         "present: tour_urls\n          votes: 3",
         "line 45,",
-        "belongs to a claim",
+        "does not go with a leaf that code decides",
     ),
     (
         "sources: tour_urls",
         "sources: tour_urls\n          votes: 2",
         "line 50,",
-        "take 3",
+        "must be an odd number",
     ),
-    ("id: cost", "id: cost\n      claim: x", "line 75,", "has children"),
+    ("id: cost", "id: cost\n      claim: x", "line 75,", "does not go with a node with children"),
     ("id: cost", "id: cost\n      critical: true", "line 82,", "add critical: true"),
     (
         "id: cost",
@@ -492,7 +492,7 @@ async def test_bounds_domains_and_alternatives(tmp_path, change, failed):
         ("present: urls, domain", "limit: {field: ferry, at_most: 1}, domain", "goes with sources"),
         ("present: end", "present: ends", "no field 'ends'"),
         ('sources: "https://fares.example/", ', "", "the claim has no sources"),
-        ("      any_of:", "      present: end\n      any_of:", "any_of stands alone: move present"),
+        ("      any_of:", "      present: end\n      any_of:", "does not go with any_of"),
     ],
 )
 def test_bounds_and_alternatives_that_make_no_sense_are_refused(old, new, cure):

@@ -6,7 +6,7 @@ reported at once, with the script's line, to the evaluation that the script belo
 then has no result.
 
 Only names that a script has after a dot count: ``hasattr`` and ``getattr`` with a default are
-legitimate. Imports are checked when a script is loaded (``scripts/toolkit_names.py``).
+legitimate. Imports are checked when a script is loaded (``scripts/imports.py``).
 """
 
 from __future__ import annotations

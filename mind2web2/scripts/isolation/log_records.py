@@ -3,26 +3,19 @@
 from __future__ import annotations
 
 import logging
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Annotated
-
-from pydantic import Field
 
 from mind2web2.scripts.limits import ScriptStops
 from mind2web2.utils.logging_setup import extra_fields, message_of, trace_of
 
 # The longest rubric logs only a part of this.
 MAX_LOG_CHARS = 20 * 1024**2
-# In seconds since 1970; every clock and calendar takes it.
-_LAST_MOMENT_S = 1e11
-_Moment = Annotated[float, Field(ge=0, le=_LAST_MOMENT_S)]
 
 
 @dataclass(frozen=True)
 class SentRecord:
-    """A log record as it travels.
+    """A log record as it travels; the run writes when it came.
 
     Args:
         text: its message, with its arguments.
@@ -33,7 +26,6 @@ class SentRecord:
     name: str
     level: int
     level_name: str
-    created: _Moment
     text: str
     stack: str | None
     trace: str | None
@@ -43,12 +35,10 @@ class SentRecord:
     def of(cls, record: logging.LogRecord) -> SentRecord:
         """Return a record as it travels; scripts may make records of their own, with any values."""
         extra = {name: str(value) for name, value in extra_fields(record).items()}
-        is_moment = 0 <= record.created <= _LAST_MOMENT_S
         return cls(
             str(record.name),
             record.levelno,
             str(record.levelname),
-            record.created if is_moment else time.time(),
             message_of(record),
             record.stack_info,
             trace_of(record),
@@ -61,8 +51,6 @@ class SentRecord:
             self.name, self.level, "", 0, self.text, None, None, sinfo=self.stack
         )
         made.levelname = self.level_name
-        made.created = self.created
-        made.msecs = self.created % 1 * 1000
         made.exc_text = self.trace
         fields = vars(made)
         for name, value in self.extra.items():

@@ -41,8 +41,16 @@ from mind2web2.utils.moments import ClockReading
 
 # This keeps the loop from spinning if hardly any time is left on a frozen clock.
 _SHORTEST_WAIT_S = 0.05
-# Signals of a fault in compiled code, or of abort().
-_CRASHES = frozenset({"SIGSEGV", "SIGBUS", "SIGILL", "SIGFPE", "SIGABRT"})
+_WHO_KILLS = "does it call os.kill or os.killpg, or did another program?"
+_CRASH = "a crash: check the compiled code that it calls"
+# Why a process was ended by a signal.
+_WHY_ENDED = {
+    "SIGXCPU": "which the system sends after {processor_s} s of processor time: an endless loop?",
+    "SIGXFSZ": "which the system sends for a file of more than {file_mb} MB",
+    "SIGKILL": "which the system sends where the machine has no memory left (try fewer at once: "
+    f"--max_concurrent_answers); or {_WHO_KILLS}",
+    **dict.fromkeys(("SIGSEGV", "SIGBUS", "SIGILL", "SIGFPE", "SIGABRT"), _CRASH),
+}
 
 
 @dataclass(frozen=True)
@@ -235,20 +243,6 @@ def exit_reason(
         )
     number = os.WTERMSIG(end.status)
     name = signal.Signals(number).name if number in set(signal.Signals) else f"signal {number}"
-    why = "not by the evaluation: does it call os.kill or os.killpg, or did another program?"
-    if name == "SIGXCPU":
-        why = (
-            f"which the system sends after {limits.processor_s} s of processor time: an endless "
-            "loop?"
-        )
-    elif name == "SIGXFSZ":
-        why = f"which the system sends for a file of more than {MAX_FILE_BYTES // 1024**2} MB"
-    elif name == "SIGKILL":
-        why = (
-            "which the system sends where the machine has no memory left (try fewer at once: "
-            "--max_concurrent_answers); or does it call os.kill or os.killpg, or did another "
-            "program?"
-        )
-    elif name in _CRASHES:
-        why = "a crash: check the compiled code that it calls"
+    why = _WHY_ENDED.get(name, f"not by the evaluation: {_WHO_KILLS}")
+    why = why.format(processor_s=limits.processor_s, file_mb=MAX_FILE_BYTES // 1024**2)
     return EvalScriptError(f"script {path.name}: its process was ended by {name}, {why}")

@@ -24,6 +24,7 @@ from mind2web2.authoring.cases import (
 )
 from mind2web2.authoring.findings import (
     LESS_CERTAIN,
+    OFTEN_WRONG,
     Finding,
     by_cause,
     findings_of,
@@ -32,7 +33,7 @@ from mind2web2.authoring.findings import (
 )
 from mind2web2.authoring.fitting import constants_of, fit_values, is_refused, leaves_failed_by_code
 from mind2web2.authoring.places import Places
-from mind2web2.authoring.static import Remark, remarks_on
+from mind2web2.authoring.static import text_faults
 from mind2web2.authoring.variants import Variants
 from mind2web2.errors import Mind2Web2Error, UsageError
 from mind2web2.judge.tokens import text_tokens
@@ -121,6 +122,11 @@ class TaskRehearsal:
     is_made_up: bool = False
     program_order: str = ""
 
+    @property
+    def certain(self) -> tuple[Finding, ...]:
+        """Return the findings but those of kinds that are often wrong."""
+        return tuple(each for each in self.findings if each.kind not in OFTEN_WRONG)
+
     def with_cases(self, cases: tuple[CaseOutcome, ...]) -> TaskRehearsal:
         """Return the rehearsal with these outcomes of its cases."""
         found = [each for each in self.findings if each.kind != "case"]
@@ -154,17 +160,15 @@ def rehearse_task(plan: RehearsalPlan) -> TaskRehearsal:
     if plan.surroundings is not None:
         plan.surroundings.take_over()
     try:
-        remarks = remarks_on(plan.script)
-        unread = next((str(each) for each in remarks if each.is_error), None)
-        if unread is not None:
-            return TaskRehearsal(plan.task_id, "faulty", findings=_of(remarks), error=unread)
+        faults = text_faults(plan.script)
+        if faults:
+            findings = tuple(Finding("text", str(each), place=each.place) for each in faults)
+            error = str(faults[0])
+            return TaskRehearsal(plan.task_id, "faulty", findings=findings, error=error)
         if not plan.runs:
             reason = "its text shows nothing: rehearse it without --no_run"
-            findings = _of(remarks)
-            return TaskRehearsal(
-                plan.task_id, verdict_on(findings, reason), reason, findings=findings
-            )
-        return asyncio.run(_Rehearsal(plan, remarks).report())
+            return TaskRehearsal(plan.task_id, "cannot tell", reason)
+        return asyncio.run(_Rehearsal(plan).report())
     except (Mind2Web2Error, OSError) as error:
         text = " ".join(str(error).split())
         if isinstance(error, RunTimeoutError):
@@ -172,10 +176,6 @@ def rehearse_task(plan: RehearsalPlan) -> TaskRehearsal:
         return TaskRehearsal(
             plan.task_id, "faulty", findings=(Finding("script fails", text),), error=text
         )
-
-
-def _of(remarks: list[Remark]) -> tuple[Finding, ...]:
-    return tuple(Finding("text", str(remark), place=remark.place) for remark in remarks)
 
 
 def _placed(finding: Finding, places: Places) -> Finding:
@@ -200,9 +200,8 @@ def _choices_for(script: Path) -> Choices:
 
 
 class _Rehearsal:
-    def __init__(self, plan: RehearsalPlan, remarks: list[Remark]) -> None:
+    def __init__(self, plan: RehearsalPlan) -> None:
         self._plan = plan
-        self._remarks = remarks
         self._script = PolicyScript(plan.script, plan.timeout_s)
         self._perfect = plan.cases / f"{PERFECT}.md"
 
@@ -213,7 +212,6 @@ class _Rehearsal:
         refusal = refusal_of(right, run)
         found = [] if run.error is not None else await findings_of(variants)
         found += [refusal] if refusal is not None else []
-        found += _of(self._remarks)
         reason = "" if variants.is_full or refusal is not None else self._reason(run)
         report = TaskRehearsal(
             self._plan.task_id,

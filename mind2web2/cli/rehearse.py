@@ -140,13 +140,13 @@ def _print(
         line(console, f"{report.task_id}: {report.verdict}{reason}")
         if is_verbose:
             line(console, f"    {report.question}")
-        count = len(report.findings) if is_verbose else _MAX_FINDINGS
-        for finding in report.findings[:count]:
+        shown = report.findings if is_verbose else report.certain[:_MAX_FINDINGS]
+        for finding in shown:
             line(console, f"    {finding}")
             if finding.cure:
                 line(console, f"        {finding.cure}")
-        more = len(report.findings) - count
-        if more > 0:
+        more = len(report.findings) - len(shown)
+        if more:
             line(console, f"    and {more} more: -v")
         if report.is_made_up and not report.reason:
             line(console, "    tried with made-up values: write perfect.md to try yours")
@@ -180,8 +180,7 @@ def _print_table(console: Console, reports: Sequence[TaskRehearsal], *, is_run: 
     for report in reports:
         amounts, worst = report.amounts, report.reason
         if report.findings:
-            first = report.findings[0]
-            worst = f"{len(report.findings)}; {first}"
+            worst = "; ".join([str(len(report.findings)), *map(str, report.certain[:1])])
         middle = f"{amounts.leaves:6}  {amounts.judgments:9}  {_price(report):>7}"
         if not is_run:
             middle = shorten(report.question, _QUESTION_CHARS, placeholder="…")

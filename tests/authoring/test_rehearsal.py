@@ -211,6 +211,43 @@ def test_a_script_in_steps_of_extractions_has_no_finding(tmp_path):
     assert (report.verdict, report.findings) == ("sound", ())
 
 
+# Lines that others write, and no fault of these kinds.
+HARMLESS = {
+    "a leaf that is judged twice": (
+        'leaf = evaluator.add_leaf("twice", "d", parent=root)\n'
+        '    await evaluator.verify("The town has museums.", leaf)\n'
+        '    await evaluator.verify("The page has museums.", leaf, "https://a.example")',
+        "sources dropped",
+    ),
+    "a bonus for a claim that holds": (
+        'if evaluator.find_node("right_0").score > 0.5:\n'
+        f"        evaluator.add_custom_node(True, 'bonus', {PART}, critical=False)",
+        "points for nothing",
+    ),
+    "a result without a tree": ("return {'final_score': 0.25}", "never judged"),
+}
+
+
+@pytest.mark.parametrize("name", HARMLESS)
+def test_a_line_that_is_no_fault_has_no_finding(tmp_path, name):
+    line, kind = HARMLESS[name]
+    report = rehearse_task(plan(tmp_path, script(tmp_path, "FAULT", line)))
+    assert [each for each in report.findings if each.kind == kind] == []
+
+
+def test_a_kind_of_finding_that_is_often_wrong_is_shown_with_v_alone(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    project(tmp_path)
+    path = tmp_path / "eval_scripts" / "own"
+    script(path, "FAULT", f"evaluator.add_custom_node(True, 'open', {PART}, critical=True)")
+    found = "gate without effect: passes on every answer, also on an empty one: open"
+    for options, is_shown in (((), False), (("museums",), False), (("museums", "-v"), True)):
+        main(["rehearse", *options])
+        shown = capsys.readouterr().out
+        assert ("look at" in shown, found in shown) == (True, is_shown)
+        assert ("and 1 more: -v" in shown) is (options == ("museums",))
+
+
 def test_a_script_that_runs_in_program_order_is_told(tmp_path):
     started = "__import__('threading').Thread(target=print).start()"
     assert rehearse_task(plan(tmp_path, script(tmp_path))).program_order == ""
@@ -244,7 +281,7 @@ def test_the_text_alone_is_read(tmp_path):
     path = script(tmp_path, "museum.urls)\n", "museum.urls\n")
     report = rehearse_task(plan(tmp_path, path, runs=False))
     assert (report.verdict, report.findings[0].kind) == ("faulty", "text")
-    assert "R101 does not parse" in report.error
+    assert "does not parse" in report.error
     report = rehearse_task(plan(tmp_path, script(tmp_path), runs=False))
     assert (report.verdict, report.findings) == ("cannot tell", ())
 

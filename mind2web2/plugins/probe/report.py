@@ -94,15 +94,13 @@ def compared(
     second_replies: Sequence[Reply],
 ) -> str:
     """Return one sentence on two judges that were asked the same probes."""
-    only_first = only_second = 0
     others = {id(reply.probe): reply for reply in second_replies}
-    for one in first_replies:
-        other = others[id(one.probe)]
-        is_probe = one.probe.change.kind not in CONTROLS
-        if is_probe and one.supported is False and other.supported is True:
-            only_first += 1
-        if is_probe and one.supported is True and other.supported is False:
-            only_second += 1
+    verdicts = [
+        (reply.supported, others[id(reply.probe)].supported)
+        for reply in first_replies
+        if reply.probe.change.kind not in CONTROLS
+    ]
+    only_first, only_second = verdicts.count((False, True)), verdicts.count((True, False))
     p_value = binomial_p_value(only_first, only_first + only_second)
     return (
         f"Of the same probes, only {first} noticed {only_first}, and only {second} noticed "

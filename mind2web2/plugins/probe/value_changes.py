@@ -82,19 +82,15 @@ def _changed_number(page: JudgedPage, fact: Fact, random: Random) -> Change | Di
 
 
 def other_number(value: str, known: set[str], random: Random) -> str | None:
-    """Return a value with another digit or of another magnitude that is not known, if any."""
-    candidates = [value + "0"] if value.isdigit() and value != "0" else []
-    for place, sign in enumerate(value):
-        if not sign.isdigit():
-            continue
-        digits = [digit for digit in "123456789" if digit != sign]
-        candidates += [value[:place] + digit + value[place + 1 :] for digit in digits]
-    if ":" in value:
-        candidates = [
-            each
-            for each in candidates
-            if int(each.split(":")[0]) < 24 and int(each.split(":")[1]) < 60
-        ]
+    """Return a value with another digit that is not known, if any."""
+    # A time of day is one with any last digit.
+    places = range(len(value) - 1 if ":" in value else 0, len(value))
+    candidates = [
+        value[:place] + digit + value[place + 1 :]
+        for place in places
+        for digit in "123456789"
+        if value[place].isdigit()
+    ]
     fresh = [each for each in candidates if each not in known]
     return random.choice(fresh) if fresh else None
 
@@ -111,9 +107,9 @@ def write_like(written: str, value: str) -> str:
         return value
     whole, _, decimals = value.partition(".")
     marks = re.findall(r"[,'\u2019\u00a0\u202f ](?=\d{3})", written)
-    if marks and not re.fullmatch(r"\d+,\d{1,2}", written):
+    if marks:
         whole = f"{int(whole):,}".replace(",", marks[0])
-    decimal_mark = "," if re.fullmatch(r"\d+,\d{1,2}", written) else "."
+    decimal_mark = "," if re.search(r"\d,\d{1,2}$", written) else "."
     return f"{whole}{decimal_mark}{decimals}" if decimals else whole
 
 

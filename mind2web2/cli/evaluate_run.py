@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import logging
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import (
@@ -108,6 +109,11 @@ class _Run:
             action()
 
 
+# A question makes thousands of objects and hardly any cycle: to look for cycles as often as Python
+# does by default takes a seventh of the processor time.
+_OBJECTS_A_COLLECTION = 50_000
+
+
 def run_evaluation(
     settings: RunSettings,
     agent_name: str,
@@ -129,6 +135,7 @@ def run_evaluation(
         machines: evaluate the answers in place of this one.
         checked: the settings under whose results checks of judges are kept, where they are others.
     """
+    gc.set_threshold(_OBJECTS_A_COLLECTION)
     folders = RunFolders(agent_name, paths.cache_root, paths.eval_results_root)
     if settings.shard is not None:
         _note_shard(settings, folders, "started" if work else "ended")

@@ -13,6 +13,8 @@ from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_add
 from typing import Literal, Protocol
 from weakref import WeakValueDictionary
 
+from aiohappyeyeballs import start_connection
+
 from mind2web2.capture.models import NetworkSettings
 from mind2web2.capture.network.upstream import is_private_name, upstream_for
 from mind2web2.urls.proxies import Upstream, parse_upstream
@@ -86,10 +88,6 @@ _EMBEDDINGS = (
 )
 _GLOBAL_UNICAST = IPv6Network("2000::/3")
 
-_IPV4_PART = re.compile(
-    r"0[xX](?P<hex>[0-9a-fA-F]*)|0(?P<octal>[0-7]+)|(?P<decimal>0|[1-9][0-9]*)",
-    re.ASCII,
-)
 _NUMBER = re.compile(r"[0-9]+|0[xX][0-9a-fA-F]*", re.ASCII)
 
 
@@ -121,10 +119,14 @@ def literal_address(host: str) -> IPAddress | None:
         if "%" in host:
             raise ValueError(f"{host!r} is an address with a zone")
         return IPv6Address(host)
-    parts = host.removesuffix(".").split(".")
-    if not _NUMBER.fullmatch(parts[-1]):
+    number = host.removesuffix(".")
+    if not _NUMBER.fullmatch(number.rpartition(".")[2]):
         return None
-    return _ipv4_of_parts(host, parts)
+    try:
+        # The system reads one to four parts, octal and hexadecimal ones too, as browsers do.
+        return IPv4Address(socket.inet_aton(number))
+    except OSError as error:
+        raise ValueError(f"{host!r} is a number, but no address") from error
 
 
 def _special_ipv6(address: IPv6Address) -> str | None:
@@ -139,36 +141,6 @@ def _special_ipv6(address: IPv6Address) -> str | None:
             reason = refusal_reason(embedded)
             return f"another form of {reason.replace(' is ', ', ')}" if reason else None
     return None if address in _GLOBAL_UNICAST else "a reserved address"
-
-
-def _ipv4_of_parts(host: str, parts: list[str]) -> IPv4Address:
-    """Read an IPv4 address as the URL standard does, in up to four parts."""
-    numbers = [_number_of(part) for part in parts]
-    *leading, last = numbers
-    is_address = (
-        len(parts) <= 4
-        and None not in numbers
-        and all(number <= 255 for number in leading if number)
-    )
-    bits_left = 8 * (4 - len(leading))
-    if not is_address or last is None or last >= 1 << bits_left:
-        raise ValueError(f"{host!r} is a number, but no address")
-    value = last
-    for position, number in enumerate(leading):
-        value |= (number or 0) << 8 * (3 - position)
-    return IPv4Address(value)
-
-
-def _number_of(part: str) -> int | None:
-    found = _IPV4_PART.fullmatch(part)
-    # The longest number that fits an address has 33 octal digits and zeros; more is only a burden.
-    if found is None or len(part) > 40:
-        return None
-    if (digits := found["hex"]) is not None:
-        return int(digits or "0", 16)
-    if found["octal"]:
-        return int(found["octal"], 8)
-    return int(found["decimal"])
 
 
 # At most this many names are looked up at once. Each takes a thread, and some take minutes.
@@ -451,9 +423,8 @@ def own_address_reason(address: IPAddress) -> str | None:
 
 
 def _can_bind(address: IPAddress) -> bool:
-    family = socket.AF_INET if isinstance(address, IPv4Address) else socket.AF_INET6
     try:
-        with socket.socket(family, socket.SOCK_DGRAM) as probe:
+        with socket.socket(_family(address), socket.SOCK_DGRAM) as probe:
             probe.bind((str(address), 0))
     except OSError:
         return False
@@ -478,70 +449,25 @@ async def connect(host: str, destination: Destination) -> socket.socket:
     Raises:
         DestinationFailedError: none of them answered as hoped within the time limit.
     """
-    attempts: dict[asyncio.Task[socket.socket], IPAddress] = {}
-    errors: list[OSError] = []
+    addresses = [
+        (_family(address), socket.SOCK_STREAM, 0, "", (str(address), destination.port))
+        for address in destination.addresses[:MAX_ADDRESSES]
+    ]
     try:
         async with asyncio.timeout(CONNECT_TIMEOUT_S):
-            for address in destination.addresses[:MAX_ADDRESSES]:
-                attempts[asyncio.create_task(_connect_to(address, destination.port))] = address
-                if (winner := await _first_of(attempts, errors, NEXT_ADDRESS_DELAY_S)) is not None:
-                    return winner
-            while attempts:
-                if (winner := await _first_of(attempts, errors, None)) is not None:
-                    return winner
+            return await start_connection(addresses, happy_eyeballs_delay=NEXT_ADDRESS_DELAY_S)
     except TimeoutError as error:
         reason = f"{host} did not answer within {CONNECT_TIMEOUT_S:g} s"
         raise DestinationFailedError(ConnectFailure("timeout", reason)) from error
-    finally:
-        await _abandon(attempts)
-    raise DestinationFailedError(_failure(host, errors))
+    except OSError as error:
+        raise DestinationFailedError(_failure(host, error)) from error
 
 
-async def _first_of(
-    attempts: dict[asyncio.Task[socket.socket], IPAddress],
-    errors: list[OSError],
-    delay_s: float | None,
-) -> socket.socket | None:
-    """Wait until an attempt is over; take it out and return its socket if it has one."""
-    done, _ = await asyncio.wait(attempts, timeout=delay_s, return_when=asyncio.FIRST_COMPLETED)
-    for attempt in done:
-        error = attempt.exception()
-        if error is None:
-            del attempts[attempt]
-            return attempt.result()
-        if not isinstance(error, OSError):
-            raise error
-        del attempts[attempt]
-        errors.append(error)
-    return None
+def _family(address: IPAddress) -> socket.AddressFamily:
+    return socket.AF_INET if address.version == 4 else socket.AF_INET6
 
 
-async def _connect_to(address: IPAddress, port: int) -> socket.socket:
-    family = socket.AF_INET if address.version == 4 else socket.AF_INET6
-    connection = socket.socket(family, socket.SOCK_STREAM)
-    try:
-        connection.setblocking(False)
-        await asyncio.get_running_loop().sock_connect(connection, (str(address), port))
-    except BaseException:
-        connection.close()
-        raise
-    return connection
-
-
-async def _abandon(attempts: dict[asyncio.Task[socket.socket], IPAddress]) -> None:
-    for attempt in attempts:
-        attempt.cancel()
-    for outcome in await asyncio.gather(*attempts, return_exceptions=True):
-        if isinstance(outcome, socket.socket):
-            outcome.close()
-
-
-def _failure(host: str, errors: list[OSError]) -> ConnectFailure:
-    """Return why no address answered; a refusal says more than an unreachable network."""
-    refusal = next((error for error in errors if error.errno == errno.ECONNREFUSED), None)
-    if refusal is not None:
+def _failure(host: str, error: OSError) -> ConnectFailure:
+    if error.errno == errno.ECONNREFUSED:
         return ConnectFailure("connection_refused", f"{host} refuses connections")
-    if any(error.errno == errno.ETIMEDOUT for error in errors):
-        return ConnectFailure("timeout", f"{host} did not answer")
-    reasons = "; ".join(dict.fromkeys(error.strerror or str(error) for error in errors))
-    return ConnectFailure("unreachable", f"{host} cannot be reached: {reasons}")
+    return ConnectFailure("unreachable", f"{host} cannot be reached: {error.strerror or error}")

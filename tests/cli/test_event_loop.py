@@ -1,7 +1,6 @@
-"""The event loop of a run."""
+"""The event loop of a command."""
 
 import asyncio
-import contextlib
 import os
 import signal
 import subprocess
@@ -9,24 +8,24 @@ import sys
 
 import pytest
 
-from mind2web2.cli.event_loop import RunLoop
+from mind2web2.cli.event_loop import run_to_exit
 
 
-def test_a_result_comes_back():
-    """The loop leaves nothing behind.
+def never():
+    """Fail: nothing was stopped."""
+    raise AssertionError("nothing was stopped")
 
-    That includes tasks that nobody waited for and threads that were used.
-    """
+
+def test_a_status_comes_back():
+    """Tasks that nobody waited for are cancelled."""
+    others = []
 
     async def main():
-        other = asyncio.ensure_future(asyncio.sleep(3600))
-        await asyncio.to_thread(int)
-        return other
+        others.append(asyncio.ensure_future(asyncio.sleep(3600)))
+        return 3
 
-    loop = RunLoop()
-    other = loop.run(main())
-    assert other.cancelled()
-    assert not loop.has_leftovers
+    assert run_to_exit(main(), never) == 3
+    assert others[0].cancelled()
 
 
 def test_an_error_comes_out():
@@ -36,60 +35,12 @@ def test_an_error_comes_out():
         raise ValueError("bad luck")
 
     with pytest.raises(ValueError, match="bad luck"):
-        RunLoop().run(main())
-
-
-@pytest.mark.parametrize("ending", [SystemExit, KeyboardInterrupt])
-def test_an_exit_in_a_task_reaches_who_waits_for_it_only(ending):
-    """Several of them, one after the other; the rest goes on."""
-
-    async def leave(status):
-        raise ending(status)
-
-    async def main():
-        statuses = []
-        for status in (0, 3):
-            try:
-                await asyncio.gather(leave(status), asyncio.sleep(0))
-            except ending as error:
-                statuses.extend(error.args)
-        return statuses
-
-    assert RunLoop().run(main()) == [0, 3]
-
-
-@pytest.mark.parametrize("ending", [SystemExit, KeyboardInterrupt])
-def test_an_exit_in_a_task_that_is_not_awaited_has_no_effect(ending):
-    """The same holds while the loop is closing."""
-
-    async def leave():
-        raise ending
-
-    async def leave_when_cancelled():
-        try:
-            await asyncio.Event().wait()
-        finally:
-            raise ending
-
-    async def main():
-        tasks = [
-            asyncio.ensure_future(leave()),
-            asyncio.ensure_future(leave_when_cancelled()),
-        ]
-        await asyncio.sleep(0)
-        await asyncio.sleep(0)
-        return tasks
-
-    tasks = RunLoop().run(main())
-    assert all(isinstance(task.exception(), ending) for task in tasks)
+        run_to_exit(main(), never)
 
 
 @pytest.mark.parametrize("ending", [signal.SIGINT, signal.SIGTERM])
-def test_ctrl_c_stops_running_tasks(ending):
-    """Its cleanup runs, then ``KeyboardInterrupt`` comes out.
-
-    SIGTERM does the same for that time.
-    """
+def test_a_signal_stops_the_coroutine(ending):
+    """Its cleanup runs before the report."""
     before = signal.getsignal(signal.SIGTERM)
     steps = []
 
@@ -100,39 +51,23 @@ def test_ctrl_c_stops_running_tasks(ending):
         finally:
             await asyncio.sleep(0)
             steps.append("cleaned up")
+        return 0
 
-    with pytest.raises(KeyboardInterrupt):
-        RunLoop().run(main())
-    assert steps == ["cleaned up"]
+    assert run_to_exit(main(), lambda: steps.append("reported")) == 130
+    assert steps == ["cleaned up", "reported"]
     assert signal.getsignal(signal.SIGTERM) is before
 
 
-def test_ctrl_c_after_an_exit_in_a_task():
-    """The loop that goes on is stopped like any other."""
-
-    async def leave():
-        sys.exit(0)
-
-    async def main():
-        with contextlib.suppress(SystemExit):
-            await asyncio.ensure_future(leave())
-        os.kill(os.getpid(), signal.SIGINT)
-        await asyncio.Event().wait()
-
-    with pytest.raises(KeyboardInterrupt):
-        RunLoop().run(main())
-
-
 TWICE = """
-import asyncio, os, signal, sys, time
-from mind2web2.cli.event_loop import RunLoop
+import os, signal, time
+from mind2web2.cli.event_loop import run_to_exit
 
 async def main():
     os.kill(os.getpid(), signal.SIGINT)
     os.kill(os.getpid(), signal.SIGINT)
     time.sleep(60)
 
-RunLoop(lambda: print("told")).run(main())
+run_to_exit(main(), lambda: print("told"))
 """
 
 

@@ -53,9 +53,7 @@ class RunReport:
         problems: failures beside the answers, one line each.
         recapture: the command that captures suspect pages again.
         is_overwriting: it has asked everything again.
-        is_quiet: without the judge's use and hints.
-        is_one_of_several: without tables of scores too, where it is quiet: they follow for all runs
-            together.
+        is_quiet: without tables of scores, the judge's use and hints.
     """
 
     work: Sequence[TaskWork]
@@ -69,7 +67,6 @@ class RunReport:
     show: str
     is_overwriting: bool = False
     is_quiet: bool = False
-    is_one_of_several: bool = False
 
 
 def print_run(console: Console, run: RunReport) -> None:
@@ -77,7 +74,7 @@ def print_run(console: Console, run: RunReport) -> None:
 
     The answers without a score are printed too.
     """
-    if not (run.is_quiet and run.is_one_of_several):
+    if not run.is_quiet:
         print_scores(console, run.work, run.outcomes)
         if run.summary is not None and run.summary.num_runs:
             print_metrics(console, run.summary)
@@ -118,7 +115,7 @@ def _failure_lines(run: RunReport) -> Iterator[str]:
             )
     for reason, names in unscored.items():
         yield f"No result: {name_list(names)}: {reason}"
-    if unscored and not run.is_one_of_several:
+    if unscored and not run.is_quiet:
         yield (
             OVERWRITE_CONTINUED
             if run.is_overwriting

@@ -279,7 +279,6 @@ def _report(
         show=command_line("show", agent_name, "TASK", "ANSWER"),
         is_overwriting=settings.overwrite,
         is_quiet=run.is_quiet,
-        is_one_of_several=run.checked is not settings,
     )
     print_run(run.console, report)
 

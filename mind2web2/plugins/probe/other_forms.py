@@ -9,8 +9,10 @@ from mind2web2.plugins.probe.passages import sentences
 from mind2web2.utils.facts import NUMBER_WORDS, Fact, facts_of_kind
 
 _SCALES = {"dozen": 12, "hundred": 100, "thousand": 1000, "million": 10**6, "billion": 10**9}
+# "1.2 km" is "1,200 m".
+_SCALES |= {"k": 1000, "km": 1000, "kg": 1000, "mio": 10**6, "bn": 10**9, "mrd": 10**9}
 _SCALE = re.compile(rf"[ \u00a0\u202f-]?({'|'.join(_SCALES)})\b", re.IGNORECASE)
-_NUMBER_WORD = rf"(?:one|{'|'.join([*NUMBER_WORDS, *_SCALES])})"
+_NUMBER_WORD = rf"(?:an?|one|{'|'.join([*NUMBER_WORDS, *_SCALES])})"
 _IN_WORDS = re.compile(rf"\b{_NUMBER_WORD}(?:[ -]+(?:and )?{_NUMBER_WORD})*\b", re.IGNORECASE)
 _TO = r"(?:st|nd|rd|th)?\s*(?:to|until|and|[-\u2013])\s*"
 _FIRST_DAY = re.compile(rf"(\d\d?){_TO}$")
@@ -52,13 +54,13 @@ def _has_amount(text: str, amount: float, value: str) -> bool:
 def _spelled(words: str) -> int:
     """Return the number that words such as "one hundred and ninety-seven" name."""
     total = part = 0
-    for word in re.findall(r"[a-z]+", words.lower()):
+    for word in re.findall(rf"\b{_NUMBER_WORD}\b", words.lower()):
         if word == "hundred":
             part = max(part, 1) * 100
         elif word in _SCALES:
             total, part = total + max(part, 1) * _SCALES[word], 0
         else:
-            part += 1 if word == "one" else NUMBER_WORDS.get(word, 0)
+            part += NUMBER_WORDS.get(word, 1)
     return total + part
 
 

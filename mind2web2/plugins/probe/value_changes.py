@@ -182,8 +182,8 @@ def _moved_date(fact: Fact, move: tuple[int, int]) -> str:
     return f"{fact.text[: match.start()]}{old_day + days:0{width}}{fact.text[match.end() :]}"
 
 
-# A currency or another unit before a number, and not the name of a group.
-_UNIT = re.compile(r"[A-Z]{2,4}\s?\d")
+# A currency or another unit before a number, or a day of the week: no name.
+_NO_NAME = re.compile(r"[A-Z]{2,4}\s?\d|(?:Mon|Tues|Wednes|Thurs|Fri|Satur|Sun)days?\b")
 _GERMAN = re.compile(r"\b(?:der|die|das|und|ist|ein|eine|wurde|mit|von)\b")
 _ENGLISH = re.compile(r"\b(?:the|and|of|is|was|with|in|for|to)\b", re.IGNORECASE)
 # Names for pages that have no other name of the same length.
@@ -198,7 +198,9 @@ def change_name(page: JudgedPage, random: Random) -> Change | Discarded | None:
     """Put another name in place of one of the claim's."""
     if len(_GERMAN.findall(page.text)) > len(_ENGLISH.findall(page.text)):
         return Discarded("name", "in the page's language, each noun is written like a name")
-    facts = [fact for fact in quoted_facts(page, "name") if not _UNIT.match(page.claim, fact.start)]
+    facts = [
+        fact for fact in quoted_facts(page, "name") if not _NO_NAME.match(page.claim, fact.start)
+    ]
     return _first_change(facts, lambda fact: _changed_name(page, fact, random), random)
 
 

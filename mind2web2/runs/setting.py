@@ -50,7 +50,6 @@ class Setting:
         is_secret: the value may hold a password.
         in_file: ``None`` for a setting of the command line alone.
         is_common: shown by ``--help``; the others by ``--help all``.
-        see: the place in the docs that has the details.
         name: of the field in ``RunSettings``; it and ``default``, the field's, are filled in.
     """
 
@@ -66,7 +65,6 @@ class Setting:
     is_secret: bool = False
     in_file: InFile | None = None
     is_common: bool = False
-    see: str = ""
     name: str = ""
     default: object = None
 

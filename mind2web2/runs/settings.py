@@ -234,7 +234,6 @@ class RunSettings:
             "another machine, and mind2web2 import results brings the results together",
             parse=Shard.parse,
             metavar="I/N",
-            see="scale.md#several-machines",
         ),
     )
 
@@ -246,7 +245,6 @@ class RunSettings:
             choices=lambda: (*provider_names(), REPLAY),
             group=_JUDGE,
             in_file=InFile('"openai"', (str,), _provider_in_file),
-            see="#judges",
             is_common=True,
         ),
     )
@@ -272,7 +270,6 @@ class RunSettings:
             default_text="the provider's own",
             in_file=InFile('"http://localhost:8000/v1"', (str,), _server_in_file),
             is_secret=True,
-            see="#judges",
             is_common=True,
         ),
     )
@@ -323,7 +320,6 @@ class RunSettings:
             metavar="N",
             group=_JUDGE,
             in_file=InFile("1", (int,), vote_count),
-            see="cost-and-speed.md#fewer-votes",
         ),
     )
     judgments: Path | None = setting(
@@ -391,7 +387,6 @@ class RunSettings:
             metavar="HOW",
             group=_LIMITS,
             default_text="values",
-            see="cost-and-speed.md#time",
         ),
     )
     answer_timeout: float | None = setting(
@@ -468,7 +463,6 @@ class RunSettings:
             group=_PAGES,
             default_text="HTTP_PROXY and HTTPS_PROXY; hosts in NO_PROXY are reached directly",
             is_secret=True,
-            see="pages.md#behind-a-companys-proxy",
         ),
     )
     no_sandbox: bool = flag(
@@ -492,7 +486,6 @@ class RunSettings:
             parse=values.one_of((PLAIN, RAY)),
             choices=lambda: (PLAIN, RAY),
             group=_MACHINES,
-            see="scale.md#a-ray-cluster",
         ),
     )
 

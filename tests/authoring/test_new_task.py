@@ -1,7 +1,6 @@
 """New tasks pass their rehearsal from the start."""
 
 import pytest
-from projects import REPOSITORY
 
 from mind2web2.cli import main
 
@@ -21,9 +20,3 @@ def test_a_new_task_passes_its_rehearsal(tmp_path, monkeypatch, capsys, options)
     )
     assert main(["new", "my_task", "--version", "later"]) == 2
     assert "is there already" in capsys.readouterr().err
-
-
-def test_the_skill_has_the_rules_of_the_documentation():
-    page = (REPOSITORY / "docs" / "let-a-model-write-it.md").read_text("utf-8")
-    rules = page[page.index("## Rules") : page.index("## What to do")].strip()
-    assert rules in (REPOSITORY / "examples" / "skill" / "SKILL.md").read_text("utf-8")

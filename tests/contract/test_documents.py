@@ -90,14 +90,6 @@ def test_links_lead_somewhere(document):
             assert heading in anchors, link
 
 
-def test_the_page_of_options_has_those_of_evaluate():
-    options = (REPOSITORY / "docs/options.md").read_text(encoding="utf-8")
-    documented = set(re.findall(r"--[a-z][a-z_]+", options))
-    existing = set().union(*(options_of(parser) for parser in parsers().values()))
-    assert documented - existing - {"--help"} == set()
-    assert options_of(parsers()["evaluate"]) - documented == set()
-
-
 def test_the_files_to_change_exist():
     """The architecture names for each kind of change where it is made."""
     text = (REPOSITORY / "docs/architecture.md").read_text(encoding="utf-8")
@@ -108,11 +100,11 @@ def test_the_files_to_change_exist():
     assert [path for paths in places for path in paths if not (REPOSITORY / path).exists()] == []
 
 
-def test_the_tables_of_options_are_those_of_the_settings():
+def test_the_keys_of_the_settings_file_are_those_of_the_settings():
     """If this fails, ``make options`` writes them."""
     writer = runpy.run_path(str(REPOSITORY / "docs/write_options.py"))
     page = (REPOSITORY / "docs/options.md").read_text(encoding="utf-8")
-    assert page == writer["with_parts"](page)
+    assert page == writer["with_keys"](page)
 
 
 def test_documents_name_options_that_exist():

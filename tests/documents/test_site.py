@@ -119,7 +119,7 @@ SEARCHES = {
     "model was updated": "how-to.html",
     "wayback machine": "how-to.html",
     "cited PDF": "pages.html",
-    "download the dataset": "agents.html",
+    "download the dataset": "how-to.html",
     "quickstart": "start.html",
     "LLM as a judge accuracy": "trust.html",
     "hallucinated citations": "judging.html",
@@ -146,6 +146,11 @@ SEARCHES = {
     "share results with a colleague": "viewer.html",
     "pdf not readable": "how-to.html",
     "two labellers disagree": "how-to.html",
+    "why not one call for the whole rubric": "questions.html",
+    "what changed my score": "questions.html",
+    "Windows": "questions.html",
+    "how long are results valid": "questions.html",
+    "how do I cite this": "questions.html",
 }
 MAX_LOOKED_AT = 3
 

@@ -32,7 +32,14 @@ from servers.judge_server import (
 from virtual_time import run_virtually
 
 from mind2web2.llm_client import LLMClient
-from mind2web2.llm_client.chat import ChatRequest, Completion, Usage
+from mind2web2.llm_client.chat import (
+    ChatRequest,
+    Completion,
+    Retries,
+    SentRequests,
+    Slowdown,
+    Usage,
+)
 from mind2web2.llm_client.failures import RequestFailedError
 from mind2web2.llm_client.retries import Attempts, RetryPolicy
 from mind2web2.llm_client.window import Window
@@ -117,10 +124,12 @@ def served(server: SimulatedServer, seconds: float, at_once: int = AT_ONCE) -> N
 
     async def ask(window: Window, limit: asyncio.Semaphore) -> None:
         while True:
-            await Attempts(RetryPolicy(), limit, window).send(server.send)
+            await Attempts(RetryPolicy(), limit, window, Retries(), SentRequests()).send(
+                server.send
+            )
 
     async def main() -> None:
-        window, limit = Window(), asyncio.Semaphore(at_once)
+        window, limit = Window(Slowdown()), asyncio.Semaphore(at_once)
         asking = [asyncio.ensure_future(ask(window, limit)) for _ in range(3 * at_once)]
         await asyncio.wait(asking, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
         for task in asking:
@@ -297,8 +306,11 @@ def show_one_slot(latency_s: float = 20.0, questions: int = 104) -> None:
         return Completion("yes")
 
     async def main() -> None:
-        window, limit = Window(), asyncio.Semaphore(AT_ONCE)
-        asking = (Attempts(RetryPolicy(), limit, window).send(send) for _ in range(questions))
+        window, limit = Window(Slowdown()), asyncio.Semaphore(AT_ONCE)
+        asking = (
+            Attempts(RetryPolicy(), limit, window, Retries(), SentRequests()).send(send)
+            for _ in range(questions)
+        )
         await asyncio.gather(*asking)
 
     run_virtually(main())

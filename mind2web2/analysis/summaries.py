@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -39,9 +39,6 @@ from mind2web2.utils.names import natural_key
 log = logging.getLogger(__name__)
 
 ALL_RESULTS_NAME = "all_results.json"
-
-# By task and agent.
-_Merged = Mapping[str, Mapping[str, Sequence[TaskEntry]]]
 
 
 def generate_result_summary(

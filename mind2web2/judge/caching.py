@@ -47,6 +47,9 @@ from mind2web2.llm_client.prices import price_usd, total_price_usd
 from mind2web2.utils.aio import to_the_end
 from mind2web2.utils.text import counted
 
+# Of a claim, in a message.
+_SHOWN_CHARS = 80
+
 
 class CachingJudge:
     """The judge of a whole run: stored judgments are reused, new ones are stored as they arrive.
@@ -416,7 +419,7 @@ def _missing(subject: QuestionContext, source: tuple[str, str]) -> str:
     )
 
 
-def _shorten(text: str, length: int = 80) -> str:
-    if len(text) <= length:
+def _shorten(text: str) -> str:
+    if len(text) <= _SHOWN_CHARS:
         return text
-    return text[: length - 3] + "..."
+    return text[: _SHOWN_CHARS - 3] + "..."

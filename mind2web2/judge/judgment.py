@@ -24,13 +24,11 @@ class Judgment(BaseModel):
         key: hash of everything that determines the reply (``judgment_key``).
         max_images: the run's ``--max_images``; ``None`` for any number.
         extra_body: the part of the run's ``--judge_extra_body`` that can change replies.
-        outcome: ``reply`` (``text`` holds it), ``declined`` (``text`` gives the reason),
-            ``too_long`` (the request exceeds the judge's context), ``fewer_images`` (``text`` holds
-            the judge's ``ImageLimit``); of a gate ``skipped`` (``text`` gives the reason) or
-            ``asked``.
-        purpose: ``verify``, ``extract``, ``script`` (a request of the script's own), ``gate``
-            (whether a concurrent verification was skipped) or ``service`` (the JSON reply of a map
-            or paper service).
+        outcome: ``reply`` (``text`` holds it), ``declined`` (``text`` gives the reason) or
+            ``too_long`` (the request exceeds the judge's context). Runs read no others, which files
+            of earlier versions have.
+        purpose: ``verify``, ``extract``, ``script`` (a request of the script's own) or ``service``
+            (the JSON reply of a map or paper service); ``gate`` in files of earlier versions.
         node: id of the leaf, or the name of the extraction.
         images: how many were shown; ``None`` in files of earlier versions.
         batch: set for replies at half the list price: of the flex tier, or of a batch job.

@@ -61,12 +61,6 @@ log = logging.getLogger(__name__)
 # In the store, in place of a task.
 SOURCE = "check-judge"
 _LEVEL = 0.05
-_LENGTHS = (
-    ("under 2,000 characters", 2_000),
-    ("under 20,000", 20_000),
-    ("under 100,000", 100_000),
-    ("longer", math.inf),
-)
 
 
 @dataclass(frozen=True)

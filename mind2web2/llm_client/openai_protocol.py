@@ -52,23 +52,19 @@ def openai_connection(
     base_url: str | None = None,
     api_key: str | None = None,
     provider: OpenAILike = OPENAI,
-    key_name: str | None = None,
 ) -> Connection:
     """Return the connection to OpenAI or a compatible server; the environment holds the defaults.
-
-    Args:
-        key_name: the environment variable of the key, if not the provider's.
 
     Raises:
         UsageError: a setting is missing or invalid; the text names it.
     """
-    key_name = key_name or provider.key_name
     address = provider.address(base_url)
-    key = setting(api_key, KEY_GIVEN, key_name)
+    key = setting(api_key, KEY_GIVEN, provider.key_name)
     service = checked_service(provider.provider, address, {key.name: key.value})
     if not key.value and str(urlsplit(provider.default).hostname) in address.value:
         raise UsageError(
-            f"no judge key: set {key_name}. If your server needs no key, give --judge_base_url or "
+            f"no judge key: set {provider.key_name}. If your server needs no key, give "
+            "--judge_base_url or "
             f"set {provider.address_name}"
         )
     accounts = {name: variable(name) for name in _ACCOUNT_HEADERS.values()}

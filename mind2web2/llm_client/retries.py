@@ -49,7 +49,7 @@ class RetryPolicy:
     longest_wait_s: float = 60.0
     request_timeout_s: float = 300.0
 
-    def window(self, slowdown: Slowdown | None = None) -> Window:
+    def window(self, slowdown: Slowdown) -> Window:
         """Return a window for the requests to a model."""
         return Window(slowdown, self.request_timeout_s, self.total_s, self.outage_wait_s)
 
@@ -76,16 +76,16 @@ class Attempts:
         self,
         policy: RetryPolicy,
         limit: Limit | None,
-        window: Window | None = None,
-        retries: Retries | None = None,
-        sent: SentRequests | None = None,
+        window: Window,
+        retries: Retries,
+        sent: SentRequests,
     ) -> None:
         self.made = 0
-        self._sent = sent or SentRequests()
+        self._sent = sent
         self._policy = policy
         self._limit: Limit = nullcontext() if limit is None else limit
-        self._window = window or policy.window()
-        self._retries = retries or Retries()
+        self._window = window
+        self._retries = retries
 
     async def send(self, request: Callable[[], Awaitable[Completion]]) -> Completion:
         """Return the completion.

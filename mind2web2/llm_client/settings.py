@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import os
-import re
 from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import unquote, urlsplit, urlunsplit
@@ -213,9 +212,6 @@ def checked_service(provider: str, address: Setting, keys: dict[str, str]) -> Se
         secrets=(*keys.values(), *secrets_in(address.value), *_proxy_secrets()),
         address=public_address(address.value),
     )
-
-
-_DATE = re.compile(r"20\d\d-?\d\d-?\d\d")
 
 
 def endpoint_of(provider: str, base_url: str | None = None) -> str | None:

@@ -53,12 +53,12 @@ class Window:
 
     def __init__(
         self,
-        slowdown: Slowdown | None = None,
+        slowdown: Slowdown,
         request_timeout_s: float = 300.0,
         total_s: float = 900.0,
         outage_wait_s: float = 120.0,
     ) -> None:
-        self._slowdown = slowdown or Slowdown()
+        self._slowdown = slowdown
         self._request_timeout_s = request_timeout_s
         self._total_s = total_s
         self._outage_wait_s = outage_wait_s

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from typing import NotRequired, TypedDict
+from typing import TYPE_CHECKING, NotRequired, TypedDict
 
 from mind2web2.rubric.node import VerificationNode
 from mind2web2.rubric.verdicts import Evidence, Outcome, Status, implied_verdict
-from mind2web2.utils.json_text import JsonObject
+
+if TYPE_CHECKING:
+    from mind2web2.utils.json_text import JsonObject
 
 _UNDECIDED = Outcome(0.0, "initialized")
 

@@ -10,11 +10,14 @@ from collections.abc import Mapping
 from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from mind2web2.errors import ResultWriteError
 from mind2web2.utils.invisible_text import make_visible
-from mind2web2.utils.json_text import JsonObject
 from mind2web2.utils.names import stamp_now
+
+if TYPE_CHECKING:
+    from mind2web2.utils.json_text import JsonObject
 
 # Fields that every record has; any other was given with ``extra=``.
 # Ray gives its field to the records of all loggers.

@@ -18,7 +18,6 @@ from mind2web2.utils.names import did_you_mean
 _MAX_PORT = 65_535
 # Three years; clocks and timers of the system end somewhere above.
 _MAX_SECONDS = 1e8
-_BYTES_A_UNIT = {"M": 1024**2, "G": 1024**3}
 
 
 def non_empty(text: str) -> str:

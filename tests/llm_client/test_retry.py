@@ -7,7 +7,7 @@ from email.utils import format_datetime
 import pytest
 from virtual_time import run_virtually
 
-from mind2web2.llm_client.chat import Completion
+from mind2web2.llm_client.chat import Completion, Retries, SentRequests, Slowdown
 from mind2web2.llm_client.failures import RequestFailedError
 from mind2web2.llm_client.retries import Attempts, RetryPolicy
 from mind2web2.llm_client.window import Window
@@ -57,7 +57,7 @@ def test_a_wait_is_never_shorter_than_the_server_asks():
 
 async def failing_attempts(policy, failure):
     """Return how many requests were made for something that always fails like this."""
-    attempts = Attempts(policy, None)
+    attempts = Attempts(policy, None, policy.window(Slowdown()), Retries(), SentRequests())
 
     async def fail():
         raise failure
@@ -89,8 +89,11 @@ def outage_of(seconds, failure, **policy):
         return Completion("yes")
 
     async def main():
-        window = RetryPolicy(**policy).window()
-        tries = [Attempts(RetryPolicy(**policy), None, window).send(send) for _ in range(10)]
+        window = RetryPolicy(**policy).window(Slowdown())
+        tries = [
+            Attempts(RetryPolicy(**policy), None, window, Retries(), SentRequests()).send(send)
+            for _ in range(10)
+        ]
         return await asyncio.gather(*tries, return_exceptions=True)
 
     return run_virtually(main())
@@ -127,8 +130,11 @@ def test_few_questions_that_fail_are_no_outage():
         raise RequestFailedError("crash", status=500)
 
     async def main():
-        window = Window()
-        tries = [Attempts(RetryPolicy(), None, window).send(broken) for _ in range(3)]
+        window = Window(Slowdown())
+        tries = [
+            Attempts(RetryPolicy(), None, window, Retries(), SentRequests()).send(broken)
+            for _ in range(3)
+        ]
         return await asyncio.gather(*tries, return_exceptions=True)
 
     ended, took_s = run_virtually(main())
@@ -140,16 +146,16 @@ def test_a_request_that_breaks_a_server_fails_after_its_tries():
     """The server serves others between, so it is not an outage."""
 
     async def main():
-        window = Window()
+        window = Window(Slowdown())
 
         async def good():
             return Completion("yes")
 
         async def bad():
-            await Attempts(RetryPolicy(), None, window).send(good)
+            await Attempts(RetryPolicy(), None, window, Retries(), SentRequests()).send(good)
             raise RequestFailedError("crashed", status=502)
 
-        attempts = Attempts(RetryPolicy(), None, window)
+        attempts = Attempts(RetryPolicy(), None, window, Retries(), SentRequests())
         with pytest.raises(RequestFailedError, match="crashed"):
             await attempts.send(bad)
         return attempts.made
@@ -160,7 +166,7 @@ def test_a_request_that_breaks_a_server_fails_after_its_tries():
 
 async def test_cancellation_is_not_retried(quick):
     """A cancelled request stays cancelled."""
-    attempts = Attempts(quick, None)
+    attempts = Attempts(quick, None, quick.window(Slowdown()), Retries(), SentRequests())
 
     async def request():
         raise asyncio.CancelledError

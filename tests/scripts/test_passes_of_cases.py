@@ -87,7 +87,9 @@ async def evaluate_answer(client, answer, agent_name, answer_name, cache, semaph
     given = {"answer": answer, "global_cache": cache, "global_semaphore": semaphore, "logger": logger}
     root = ev.initialize(task_id="t", client=client, **given)
     statuses = lambda: [operator.attrgetter("status")(node) for node in root.children]
+    # Hidden, as it comes and goes while the run looks at the folder.
     seen = pathlib.Path(__file__).with_suffix(".seen")
+    seen = seen.with_name("." + seen.name)
 """
 FOUR = """\
     nodes = [ev.add_leaf(f"l{i}", f"leaf {i}", root) for i in range(4)]

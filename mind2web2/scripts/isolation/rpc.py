@@ -13,6 +13,7 @@ import os
 import signal
 import socket
 import struct
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -45,7 +46,15 @@ PACKAGE = "mind2web2"
 # The length that ``Connection.send_bytes`` puts before each message.
 _LENGTH = struct.Struct("!i")
 
+# A rubric tree 1,000 deep takes 2,000 to 5,000 levels of recursion as JSON.
+_LEVELS = 10_000
+
 Method = TypeVar("Method", bound=Callable[..., Any])
+
+
+def allow_deep_trees() -> None:
+    """Raise this process's recursion limit: reading and writing a tree takes some levels a node."""
+    sys.setrecursionlimit(max(sys.getrecursionlimit(), _LEVELS))
 
 
 @dataclass(frozen=True, slots=True)

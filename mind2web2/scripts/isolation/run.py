@@ -29,14 +29,13 @@ from mind2web2.scripts.isolation.homes import ScriptHomes, script_homes
 from mind2web2.scripts.isolation.messages import Ahead, HomeJob, PassJob
 from mind2web2.scripts.isolation.pass_process import AnswerProcesses, answer_processes
 from mind2web2.scripts.isolation.processes import ProcessEnd
-from mind2web2.scripts.isolation.rpc import PACKAGE, Done
+from mind2web2.scripts.isolation.rpc import PACKAGE, Done, allow_deep_trees
 from mind2web2.scripts.isolation.service import RunAnswers
 from mind2web2.scripts.limits import (
     MAX_FILE_BYTES,
     ScriptLimits,
 )
 from mind2web2.scripts.passes import ScriptPasses
-from mind2web2.utils.deep_trees import allow_deep_trees
 from mind2web2.utils.moments import ClockReading
 
 # This keeps the loop from spinning if hardly any time is left on a frozen clock.

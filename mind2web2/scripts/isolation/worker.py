@@ -47,6 +47,7 @@ from mind2web2.scripts.isolation.rpc import (
     Message,
     Reply,
     RpcClient,
+    allow_deep_trees,
     prepare,
     validate,
 )
@@ -54,7 +55,6 @@ from mind2web2.scripts.limits import LoopGuard, ScriptStops
 from mind2web2.scripts.loops import StandIns
 from mind2web2.scripts.run import load_script, log_unseen_errors, script_result
 from mind2web2.utils.api_misuse import ScriptReports, script_reports
-from mind2web2.utils.deep_trees import allow_deep_trees
 from mind2web2.utils.files import file_sha256
 
 if TYPE_CHECKING:

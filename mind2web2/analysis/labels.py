@@ -63,7 +63,6 @@ class Label(BaseModel):
 Labels = Mapping[tuple[LeafName, str], Label]
 
 
-# Other lines are samples of leaves, of earlier versions.
 _LINE: TypeAdapter[Label | SampledFrom] = TypeAdapter(Label | SampledFrom)
 
 

@@ -75,26 +75,24 @@ class SampledFrom(BaseModel):
 
     Args:
         order: in which the sample takes them.
-        basis: of each; none in samples of earlier versions.
+        basis: of each.
     """
 
     model_config = ConfigDict(frozen=True)
 
     order: tuple[AnswerName, ...]
-    basis: tuple[AnswerBasis | None, ...] = ()
+    basis: tuple[AnswerBasis | None, ...]
 
     def describe_changes(self, now: Mapping[AnswerName, AnswerBasis | None]) -> str | None:
         """Return what has changed at these answers since the sample was drawn.
 
         The result is ``None`` where nothing has changed.
         """
-        before = dict(zip(self.order, self.basis, strict=False))
+        before = dict(zip(self.order, self.basis, strict=True))
         later = now.keys() - set(self.order)
         if later:
             outside = f"{counted(len(later), 'answer')} of {len(now)}"
             return f"{outside} came after the sample or were outside of it"
-        if not before:
-            return "the sample is of an earlier version, which did not record what it speaks for"
         changed = ((name, difference(before[name], basis)) for name, basis in now.items())
         return listed_differences(changed, len(now))
 

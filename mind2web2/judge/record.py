@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
-
-from pydantic import BaseModel, BeforeValidator, ConfigDict
+from pydantic import BaseModel, ConfigDict
 
 from mind2web2 import __version__
 from mind2web2.rubric.vote_rule import DEFAULT_TRIALS
@@ -89,15 +87,11 @@ class CheckRecord(BaseModel):
 REPLAY = "replay"
 
 
-def _stored_votes(votes: object) -> int:
-    return int(str(votes)) if str(votes).isdecimal() else DEFAULT_TRIALS
-
-
 class JudgeRecord(BaseModel):
     """The judge of a result and its parameters.
 
     Args:
-        votes: the most on a claim; results of earlier versions may have a word for the default.
+        votes: the most on a claim.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -109,7 +103,7 @@ class JudgeRecord(BaseModel):
     reasoning_effort: str | None = None
     max_images: int | None = None
     extra_body: str | None = None
-    votes: Annotated[int, BeforeValidator(_stored_votes)] = DEFAULT_TRIALS
+    votes: int = DEFAULT_TRIALS
 
     @property
     def identity(self) -> JudgeIdentity:

@@ -159,7 +159,7 @@ def why_judged_again(
     """Return why a result of this answer does not hold, in one line; ``None`` if it does."""
     result = found.content
     made_from = result.provenance
-    if made_from is None or made_from.digest is None or result.final_score is None:
+    if made_from is None or result.final_score is None:
         return "the earlier result does not say what it was made from"
     if result.is_edited or not result.has_checksum:
         return "the result file was changed after it was written"
@@ -242,7 +242,7 @@ def _stale(
         if (task_id, name) not in judged:
             continue
         made_from = found.content.provenance
-        if made_from is None or made_from.digest is None:
+        if made_from is None:
             yield f"{task_id}/{name}", "it does not say what it was made from"
         elif not holds_now(paths, agent_name, task_id, name, made_from):
             yield f"{task_id}/{name}", CHANGED

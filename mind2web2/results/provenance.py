@@ -8,7 +8,6 @@ from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
-from typing import NamedTuple
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -51,14 +50,6 @@ class Served(BaseModel):
     judgments: int
 
 
-class Premises(NamedTuple):
-    """The fields in which two results must agree to compare their judges."""
-
-    answer_sha256: str
-    script_sha256: str
-    settings_sha256: str
-
-
 class ScriptInputs(BaseModel):
     """Inputs of a script beside its answer and pages.
 
@@ -83,15 +74,14 @@ class Provenance(BaseModel):
         script: version folder and file name of the eval script.
         script_sha256: of the script's bytes.
         settings_sha256: of our texts that judges see.
-        digest: over all that the result was made from; ``None`` in results of earlier versions.
+        digest: over all that the result was made from.
         pages: digest of every page that the script looked up; ``None`` where none was stored.
         listing_sha256: of the list of stored pages, if the script read that list.
         with_captures: pages that were not stored would have been captured.
         with_private_network: captures and downloads from private addresses were allowed.
         refused_pages: pages that were not captured because their addresses are private.
         refused_downloads: files that the script did not get for the same reason.
-        versions: of this package, of Python and of the libraries that shape requests; empty in
-            results of earlier versions.
+        versions: of this package, of Python and of the libraries that shape requests.
         served: the models behind the judgments.
         inputs: what the script read beside answer and pages.
         replayed_from: the file with the judgments of a replay; ``None`` in results of earlier
@@ -104,7 +94,7 @@ class Provenance(BaseModel):
     script: str
     script_sha256: str
     settings_sha256: str
-    digest: str | None = None
+    digest: str = ""
     judge: JudgeRecord
     pages: Mapping[str, str | None]
     listing_sha256: str | None = None
@@ -116,11 +106,6 @@ class Provenance(BaseModel):
     served: tuple[Served, ...] = ()
     inputs: ScriptInputs = ScriptInputs()
     replayed_from: JudgmentSource | None = None
-
-    @property
-    def premises(self) -> Premises:
-        """Return the checksums of answer, script and settings."""
-        return Premises(self.answer_sha256, self.script_sha256, self.settings_sha256)
 
 
 def served_by(served: Iterable[tuple[str | None, str | None]]) -> tuple[Served, ...]:

@@ -101,14 +101,9 @@ def _names(served: Iterable[Served]) -> Iterator[str]:
 
 
 def _versions(result: ResultFile, made_from: Provenance | None) -> dict[str, str]:
-    # Earlier versions record only their own version.
-    if result.run.version is None:
-        package_version = {}
-    else:
-        package_version = {OWN_PACKAGE: result.run.version}
     if made_from is None:
-        return package_version
-    return package_version | dict(made_from.versions)
+        return {}
+    return {OWN_PACKAGE: str(result.run.version), **made_from.versions}
 
 
 def _capture_days(leaves: Iterable[WrittenNode]) -> tuple[str, ...]:

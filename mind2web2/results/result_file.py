@@ -166,8 +166,7 @@ class ResultFile(BaseModel):
     Args:
         final_score: ``None`` where the file has no score from 0 to 1.
         undecided_leaves: leaves that the script never judged.
-        script_faults: mistakes of the script, with its line; ``None`` in results of earlier
-            versions.
+        script_faults: mistakes of the script, with its line.
         eval_breakdown: what the script returned, mostly one part; items that are not objects stay
             as they are.
         stated_provenance: the file's own words on what the result was made from.
@@ -186,8 +185,7 @@ class ResultFile(BaseModel):
     time_seconds: Seconds | None = None
     judge_usage: JudgeUsage | None = None
     doubts: tuple[str, ...] = ()
-    ignored_arguments: tuple[str, ...] = ()
-    script_faults: tuple[str, ...] | None = None
+    script_faults: tuple[str, ...] = ()
     answer_flags: tuple[Flag, ...] = ()
     run: RunRecord = RunRecord()
     eval_breakdown: tuple[
@@ -298,14 +296,7 @@ class ResultFile(BaseModel):
 
     def faults_of_script(self) -> list[str]:
         """Return the script's mistakes that may have cost the answer points, one line each."""
-        if self.script_faults is not None:
-            return list(self.script_faults)
-        # Results of earlier versions name neither script nor line.
-        undecided = (
-            f"leaf '{name}' is never judged, and counts 0" for name in self.undecided_leaves
-        )
-        ignored = (f"unknown keyword '{name}' is ignored" for name in self.ignored_arguments)
-        return [*undecided, *ignored]
+        return list(self.script_faults)
 
     def refused_pages(self) -> tuple[str, ...]:
         """Return the pages that were not captured because their addresses are private."""

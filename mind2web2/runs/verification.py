@@ -189,7 +189,7 @@ class _Replay:
             return check
         check.judgments = self._replayed_file(made_from)
         holds = holds_now(self._paths, self._agent_name, task_id, name, made_from)
-        if not holds and made_from.digest is not None:
+        if not holds:
             check.add("stale", CHANGED)
         try:
             again = await self._run_again(task_id, name, made_from)

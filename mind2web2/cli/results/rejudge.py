@@ -42,7 +42,6 @@ from mind2web2.llm_client.settings import endpoint_of
 from mind2web2.results.answers import TaskWork, select_work
 from mind2web2.results.known_answers import check_record
 from mind2web2.results.stored_results import LoadedResult, latest_results
-from mind2web2.rubric.vote_rule import DEFAULT_TRIALS
 from mind2web2.runs.named_judge import judge_spec
 from mind2web2.runs.recorded_settings import recorded_settings
 from mind2web2.runs.session import budget_of
@@ -150,9 +149,7 @@ def _agent(options: argparse.Namespace) -> _Agent:
     if not work:
         raise UsageError(f"no answer of {name} has a score: evaluate it first")
     record = judge_spec(own).record()
-    # Folders of earlier versions are continued: what they did not know is not in their names.
-    unnamed = {"votes"} if record.votes == DEFAULT_TRIALS else set()
-    digest = hashlib.sha256(record.model_dump_json(exclude=unnamed).encode()).hexdigest()[:8]
+    digest = hashlib.sha256(record.model_dump_json().encode()).hexdigest()[:8]
     folder = options.rejudged_root / f"{re.sub(r'[^A-Za-z0-9.-]+', '_', record.model)}-{digest}"
     times = options.times or (1 if is_other else _TIMES)
     return _Agent(name, own, work, counted, folder, times, is_other)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 from collections.abc import AsyncIterator, Mapping
 from contextlib import suppress
@@ -59,6 +60,8 @@ class Server:
         self._base = urlunsplit(parts._replace(path=parts.path.rstrip("/"), query=""))
         self._proxy = _proxy_for(base_url)
         self._is_tls = parts.scheme == "https"
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._connector: aiohttp.TCPConnector | None = None
         if self._is_tls:
             _certificates()  # an error is the user's, and comes before the first request
 
@@ -135,14 +138,21 @@ class Server:
         """Return a session for one request.
 
         Each request has a connection of its own: a server that answers one question twice does not
-        decide another one.
+        decide another one. Names of hosts that were looked up are shared.
         """
         import aiohttp
 
+        loop = asyncio.get_running_loop()
+        if self._loop is not loop:
+            self._loop = loop
+            self._connector = aiohttp.TCPConnector(
+                ssl=_certificates() if self._is_tls else True, limit=0, force_close=True
+            )
         return aiohttp.ClientSession(
             headers=self._headers,
             cookie_jar=aiohttp.DummyCookieJar(),
-            connector=aiohttp.TCPConnector(ssl=_certificates() if self._is_tls else True),
+            connector=self._connector,
+            connector_owner=False,
             max_line_size=_MAX_HEADER_BYTES,
             max_field_size=_MAX_HEADER_BYTES,
         )

@@ -9,9 +9,7 @@ import logging
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
 from functools import partial
-from typing import Literal
 
 from rich.console import Console
 
@@ -27,7 +25,7 @@ from mind2web2.llm_client.chat import ChatReply, Usage
 from mind2web2.llm_client.prices import total_price_usd
 from mind2web2.llm_client.settings import public_address
 from mind2web2.pages.archive import DEFAULT_ARCHIVE_URL, Archive
-from mind2web2.pages.cited_pages import AgentCache, CitedPage, TaskPages
+from mind2web2.pages.cited_pages import AgentCache, Choice, CitedPage, TaskPages
 from mind2web2.pages.crawl import CrawlProgress, crawl, find_citations
 from mind2web2.pages.link_judge import FOLDER_NAME, AskForUrls, LinkJudge, judged_urls
 from mind2web2.results.answers import (
@@ -56,8 +54,7 @@ class _Caching:
 
     settings: RunSettings
     is_llm_asked: bool
-    only: Literal["failed", "suspect"] | None
-    before: datetime | None
+    choice: Choice
     is_archive_asked: bool
     archive_url: str | None
     pages_at_once: int
@@ -88,8 +85,7 @@ def run(options: argparse.Namespace) -> int:
     caching = _Caching(
         replace(named, agent_name=agent),
         is_llm_asked=not options.no_llm,
-        only=options.only,
-        before=datetime.now(UTC) if options.overwrite else options.before,
+        choice=options.only or ("doubtful" if options.archive else "missing"),
         is_archive_asked=options.archive,
         archive_url=options.archive_url,
         pages_at_once=options.max_concurrent_pages,
@@ -290,8 +286,7 @@ async def _cache_agent(
             cache,
             lambda: _capturer(caching),
             run.progress,
-            choice=caching.only or ("doubtful" if caching.is_archive_asked else "missing"),
-            before=caching.before,
+            choice=caching.choice,
             archive=archive,
             pages_at_once=caching.pages_at_once,
         )

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
 from pathlib import Path
 from typing import Literal
 
@@ -18,7 +17,7 @@ from mind2web2.pages.citations import (
 from mind2web2.urls.parts import lookup_key, storage_key
 
 # Doubtful ones are missing or suspect.
-Choice = Literal["missing", "failed", "suspect", "doubtful"]
+Choice = Literal["missing", "failed", "suspect", "doubtful", "all"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,23 +40,16 @@ class CitedPage:
             return None
         return self.record.failure or "it yielded nothing"
 
-    def is_chosen(self, choice: Choice, before: datetime | None = None) -> bool:
-        """Return whether a run captures the page, by the choice and ``before``."""
-        if before is not None:
-            return self.kind is None or is_older(self.record, before)
+    def is_chosen(self, choice: Choice) -> bool:
+        """Return whether a run captures the page."""
         if choice == "suspect":
             return self.is_suspect
         if choice == "failed":
             return self.kind is None and self.record is not None
-        if choice == "doubtful" and self.is_suspect:
+        if choice == "all" or (choice == "doubtful" and self.is_suspect):
             return True
         # A server that was out of order sent an error instead of the page.
         return self.kind is None or (self.record is not None and self.record.is_transient)
-
-
-def is_older(record: CaptureRecord | None, before: datetime) -> bool:
-    """Return whether a page was captured before a moment; one without a record always was."""
-    return record is None or datetime.fromisoformat(record.captured_at) < before
 
 
 @dataclass(frozen=True, slots=True)

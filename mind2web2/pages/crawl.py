@@ -18,7 +18,7 @@ from mind2web2.errors import DocumentError
 from mind2web2.pages.archive import Archive
 from mind2web2.pages.cache import CacheFileSys
 from mind2web2.pages.citations import addresses_to_open
-from mind2web2.pages.cited_pages import AgentCache, Choice, TaskCitations, TaskPages, is_older
+from mind2web2.pages.cited_pages import AgentCache, Choice, TaskCitations, TaskPages
 from mind2web2.pages.link_judge import LinkJudge
 from mind2web2.urls.parts import lookup_key
 from mind2web2.utils.aio import all_or_first_error
@@ -34,14 +34,12 @@ class PageJob:
     wanted_by: tuple[tuple[str, str], ...]
 
 
-def page_jobs(
-    tasks: Iterable[TaskPages], choice: Choice, before: datetime | None = None
-) -> list[PageJob]:
+def page_jobs(tasks: Iterable[TaskPages], choice: Choice) -> list[PageJob]:
     """Return the chosen pages, each once however many tasks cite it."""
     citing_tasks: dict[str, dict[str, str]] = {}
     for task in tasks:
         for page in task.pages:
-            if page.is_chosen(choice, before):
+            if page.is_chosen(choice):
                 citing_tasks.setdefault(lookup_key(page.url) or page.url, {}).setdefault(
                     task.task_id, page.url
                 )
@@ -149,7 +147,6 @@ async def crawl(
     progress: CrawlProgress,
     *,
     choice: Choice = "missing",
-    before: datetime | None = None,
     pages_at_once: int = 5,
     archive: Archive | None = None,
 ) -> list[TaskPages]:
@@ -159,7 +156,6 @@ async def crawl(
     run may end at any time; the lists of cited URLs are then updated.
 
     Args:
-        before: capture pages that are older than this instead of those of the choice.
         archive: asked for a copy of each page that is unavailable or looks wrong.
 
     Raises:
@@ -171,7 +167,6 @@ async def crawl(
         cache,
         progress,
         choice,
-        before,
         archive,
     )
     try:
@@ -199,7 +194,6 @@ class _Crawl:
     cache: AgentCache
     progress: CrawlProgress
     choice: Choice
-    before: datetime | None
     archive: Archive | None
     _jobs_left: Counter[str] = field(default_factory=Counter)
     _unanswered: deque[tuple[PageJob, CapturedPage]] = field(default_factory=deque)
@@ -211,7 +205,7 @@ class _Crawl:
         for task in self.tasks.values():
             await asyncio.to_thread(self.cache.list_citations, task)
             pages.append(await asyncio.to_thread(self.cache.pages_of, task))
-        jobs = page_jobs(pages, self.choice, self.before)
+        jobs = page_jobs(pages, self.choice)
         self.progress.pages_cited = len(
             {lookup_key(page.url) for task in pages for page in task.pages}
         )
@@ -266,9 +260,9 @@ class _Crawl:
 
     def _source_of(self, job: PageJob, caches: Iterable[CacheFileSys]) -> CacheFileSys | None:
         """Return the cache whose copy of the page makes a capture unnecessary."""
+        if self.choice == "all":
+            return None
         held = [(cache, cache.capture_record(job.url)) for cache in caches if cache.has(job.url)]
-        if self.before is not None:
-            held = [each for each in held if not is_older(each[1], self.before)]
         for cache, record in held:
             if record is not None and not record.is_suspect:
                 return cache
@@ -310,7 +304,7 @@ class _Crawl:
 
     async def _store_everywhere(self, job: PageJob, page: CapturedPage) -> bool:
         is_stored = False
-        must_be_better = self.choice == "missing" and self.before is None
+        must_be_better = self.choice == "missing"
         for task_id, url in job.wanted_by:
             store = partial(_store, self.cache.of(task_id), page, url, must_be_better)
             is_stored = await asyncio.to_thread(store) or is_stored

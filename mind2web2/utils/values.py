@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 import sys
 from collections.abc import Callable
-from datetime import UTC, datetime
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -97,14 +96,6 @@ def local_path(text: str) -> Path:
 def browser_address(text: str) -> str:
     """Return the address of a running browser."""
     return _address(text, ("http", "https", "ws", "wss"), "http://127.0.0.1:9222")
-
-
-def date_utc(text: str) -> datetime:
-    """Return the beginning of a day."""
-    try:
-        return datetime.strptime(text, "%Y-%m-%d").replace(tzinfo=UTC)
-    except ValueError as error:
-        raise ValueError(f"not a date such as 2026-01-31: {text!r}") from error
 
 
 def web_address(text: str) -> str:

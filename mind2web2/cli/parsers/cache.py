@@ -19,7 +19,6 @@ from mind2web2.cli.options import (
 from mind2web2.llm_client.settings import DEFAULT_JUDGE_MODEL
 from mind2web2.runs.setting import Flag
 from mind2web2.runs.settings import SETTINGS
-from mind2web2.utils.values import date_utc
 
 CACHE = """\
 Find every page that an agent's answers cite, and store it as the judge needs it: its text and screenshot, or
@@ -82,16 +81,10 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "replaced only by one that is as good",
     )
     pages.add_argument(
-        "--older_than",
-        metavar="DATE",
-        type=date_utc,
-        dest="before",
-        help="also capture pages again that were captured before this day (UTC), such as "
-        "2026-01-31. A cached page is replaced only by one that is as good",
-    )
-    pages.add_argument(
         "--overwrite",
-        action="store_true",
+        action="store_const",
+        dest="only",
+        const="all",
         help="capture all pages again. A cached page is replaced only by one that is as good",
     )
     parser.add_argument(

@@ -40,11 +40,11 @@ from mind2web2.llm_client.chat import Limit
 from mind2web2.pages.cache_files import screenshot_bytes
 from mind2web2.pages.library import PageLibrary
 from mind2web2.rubric.node import VerificationNode
-from mind2web2.rubric.verdicts import Evidence, QuoteMatch, Vote
+from mind2web2.rubric.verdicts import QuoteMatch
+from mind2web2.rubric.written_tree import vote_groups
 from mind2web2.statistics.paired import (
     Estimate,
     PairedTest,
-    binomial_p_value,
     holm,
     paired_test,
     share,
@@ -78,7 +78,6 @@ class CaseOutcome:
     case: LabelledClaim | LabelledForm
     is_right: bool | None
     given: bool | Mapping[str, object] | None = None
-    votes: tuple[tuple[bool, ...], ...] = ()
     quotes: tuple[QuoteMatch, ...] = ()
     shown_chars: int = 0
     declined: int = 0
@@ -246,20 +245,15 @@ async def _claim(
     evidence = leaf.evidence
     if evidence is None or evidence.decided_by != "judge":
         raise MachineError(f"case {case.id} was not judged: {evidence and evidence.reason}")
-    cast = _votes(evidence)
+    cast = list(vote_groups(evidence))
     return CaseOutcome(
         case,
         supported is case.right,
         supported,
-        tuple(tuple(vote.supported for vote in own) for own in cast),
         tuple(vote.quote.match for own in cast for vote in own if vote.quote is not None),
         sum(check.page.text_chars for check in evidence.pages if check.page),
         sum(vote.declined is not None for own in cast for vote in own),
     )
-
-
-def _votes(evidence: Evidence) -> list[tuple[Vote, ...]]:
-    return [own for own in (evidence.votes, *(check.votes for check in evidence.pages)) if own]
 
 
 async def _form(context: EvaluationContext, case: LabelledForm) -> CaseOutcome:
@@ -310,17 +304,12 @@ class Quality:
 
     Args:
         weak: categories with more errors than the others explain.
-        lean_p: p-value of both errors being equally frequent (exact, of claims that differ in one
-            detail).
-        votes_agree: how often the first two votes on a page are the same.
     """
 
     check: JudgeCheck
     overall: Rates
     by_category: dict[str, Rates]
     weak: list[str]
-    lean_p: float
-    votes_agree: Estimate
 
     @property
     def wrong(self) -> list[CaseOutcome]:
@@ -349,15 +338,6 @@ class Quality:
     def declined(self) -> int:
         """Return the number of replies that the judge declined."""
         return sum(outcome.declined for outcome in self.check.outcomes)
-
-    @property
-    def leaning(self) -> str | None:
-        """Return which of both errors is more frequent, beyond chance."""
-        if self.lean_p >= _LEVEL:
-            return None
-        if (self.overall.false_accepted.value or 0.0) > (self.overall.true_rejected.value or 0.0):
-            return "accepts false claims more often than it rejects true ones"
-        return "rejects true claims more often than it accepts false ones"
 
     def record(self) -> CheckRecord | None:
         """Return the check as results name it, ``None`` without any reply."""
@@ -391,16 +371,11 @@ def quality(check: JudgeCheck) -> Quality:
     }
     overall = rates(check.outcomes)
     weak = [name for name, own in by_category.items() if _is_weak(own, overall, len(by_category))]
-    wrong = [outcome.case.right for outcome in check.outcomes if outcome.is_right is False]
-    accepted, rejected = wrong.count(False), wrong.count(True)
-    votes = [own for outcome in check.outcomes for own in outcome.votes if len(own) > 1]
     return Quality(
         check,
         overall,
         by_category,
         weak,
-        binomial_p_value(accepted, accepted + rejected),
-        share([own[0] == own[1] for own in votes]),
     )
 
 

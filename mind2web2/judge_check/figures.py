@@ -10,7 +10,6 @@ from mind2web2.judge.record import JudgeIdentity
 from mind2web2.judge_check.check import CaseOutcome, JudgeComparison, Quality, Rates
 from mind2web2.judge_check.fitness import Fitness, fitness
 from mind2web2.judge_check.labelled_set import LabelledSet
-from mind2web2.statistics.paired import Estimate
 from mind2web2.statistics.uncertainty import Interval
 from mind2web2.utils.json_text import JsonObject
 
@@ -79,9 +78,6 @@ class JudgeFigures(_Figures):
     balanced_accuracy: float | None
     categories: dict[str, Rates]
     weak_categories: list[str]
-    leaning: str | None
-    lean_p_value: float
-    votes_agree: Estimate
     invalid_replies: InvalidReplies
     declined: int
     failures: dict[str, int]
@@ -101,9 +97,6 @@ class JudgeFigures(_Figures):
             balanced_accuracy=quality.balanced_accuracy,
             categories=quality.by_category,
             weak_categories=quality.weak,
-            leaning=quality.leaning,
-            lean_p_value=quality.lean_p,
-            votes_agree=quality.votes_agree,
             invalid_replies=InvalidReplies(asked_again=check.repairs, never_valid=quality.invalid),
             declined=quality.declined,
             failures=dict(quality.failures),

@@ -99,10 +99,9 @@ def test_scripted_judges(check):
             for name, rates in own["categories"].items()
             if not name.startswith("extraction")
         )
-        assert own["leaning"].startswith("accepts false" if accepted else "rejects true")
         assert len(own["wrong"]) == sum(claim.right for claim in part.claims)
     assert careless["overall"]["accuracy"]["low"] < 0.9 < careless["overall"]["accuracy"]["high"]
-    assert (careless["leaning"], careless["weak_categories"]) == (None, [])
+    assert careless["weak_categories"] == []
     assert tables["weak_categories"] == ["table cell", "extraction: table"]
     assert {entry["category"] for entry in tables["wrong"]} == {
         "table cell",
@@ -135,7 +134,7 @@ def test_a_check_is_stored(check, server, tmp_path):
     words = ("--judge_model", "right", "--sample", "20")
     text = check(*words).stdout
     asked = len(server.calls)
-    assert "20/20" in text and "The first two votes on a page are the same: 100%" in text
+    assert "20/20" in text
     again = figures(check(*words, "--json"))
     assert len(server.calls) == asked
     assert again["judges"][0]["usage"]["asked"]["judgments"] == 0
@@ -233,10 +232,7 @@ def test_invalid_replies_are_counted(check):
 
 
 def test_votes_that_disagree(check):
-    """A judge changes its mind each time.
-
-    The third vote decides, and the first two never agree.
-    """
+    """A judge changes its mind each time, so that the third vote decides."""
     words = (
         "--category",
         "negation",
@@ -246,7 +242,6 @@ def test_votes_that_disagree(check):
         "--json",
     )
     (found,) = figures(check(*words))["judges"]
-    assert found["votes_agree"]["value"] == 0
     assert found["usage"]["asked"]["judgments"] == 3 * 16
 
 

@@ -291,13 +291,6 @@ def _print_quality(console: Console, found: Quality) -> None:
             "* more errors than chance explains, compared with the other categories: "
             f"{', '.join(found.weak)}.",
         )
-    if found.leaning is not None:
-        line(console, f"The judge {found.leaning} (p = {found.lean_p:.2g}).")
-    if found.votes_agree.value is not None:
-        line(
-            console,
-            f"The first two votes on a page are the same: {_share_text(found.votes_agree)}.",
-        )
     line(
         console,
         f"Invalid replies: {check.repairs} asked again, {found.invalid} never valid. Refused: "

@@ -61,7 +61,7 @@ _DEFINITION = re.compile(
 )
 _REFERENCE = re.compile(r"\]\[([^\[\]\n]{0,80})\]")
 _ANCHOR = re.compile(
-    r"<a\b[^<>]*?\bhref\s*=\s*(?:\"([^\"]*)\"|'([^']*)'|([^\s\"'>]+))[^<>]*>(.*?)</a\s*>",
+    r"<a\b[^<>]*?\bhref\s*=\s*[\"']?([^\s\"'>]*)[^<>]*>(.*?)</a\s*>",
     re.IGNORECASE | re.DOTALL,
 )
 _TAG = re.compile(r"<[^<>]*>")
@@ -110,7 +110,7 @@ def addresses_in(text: str) -> list[Address]:
 
 
 def _dois(text: str) -> Iterator[Address]:
-    return _identifiers(text, _DOI_ADDRESS) if "doi.org/" in text else iter(())
+    return _identifiers(text, _DOI_ADDRESS)
 
 
 def _identifiers(text: str, pattern: re.Pattern[str]) -> Iterator[Address]:
@@ -225,6 +225,6 @@ def _reference_links(text: str) -> Iterator[Address]:
 
 def _anchors(text: str) -> Iterator[Address]:
     for match in _ANCHOR.finditer(text):
-        url = html.unescape(match[1] or match[2] or match[3] or "")
-        name = _TAG.sub("", match[4])
+        url = html.unescape(match[1])
+        name = _TAG.sub("", match[2])
         yield Address(*match.span(), url if _is_outside(url) else "", name)

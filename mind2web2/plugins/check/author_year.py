@@ -42,7 +42,6 @@ class AuthorCitation:
 
 def author_citations(text: str, entries: Sequence[Entry]) -> Iterator[AuthorCitation]:
     """Yield the citations in parentheses, then those in sentences."""
-    entries = [each for each in entries if each.years]
     for match in _PARENTHESIS.finditer(text):
         yield from _in_parenthesis(match, entries)
     for match in _NARRATIVE.finditer(text):
@@ -70,12 +69,13 @@ def _entry_by(names: str, year: str, entries: Iterable[Entry]) -> Entry | None:
     """Return the entry of a year that begins with the first name and has the others."""
     first, *others = _AND.split(names.strip())
     first = re.sub(r"['’]s$", "", first.strip().rstrip(".,").lower())
-    if not first:
-        return None
+    names_of_others = [other.strip().lower() for other in others]
     candidates = [
         entry for entry in entries if year in entry.years and entry.first_words.startswith(first)
     ]
-    for entry in candidates:
-        if all(other.strip().lower() in entry.first_words for other in others):
-            return entry
-    return candidates[0] if candidates else None
+    # The one that has the most of the other names.
+    return max(
+        candidates,
+        key=lambda entry: sum(name in entry.first_words for name in names_of_others),
+        default=None,
+    )

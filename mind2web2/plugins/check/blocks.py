@@ -21,21 +21,18 @@ BOLD_HEADING = 7
 PLAIN_HEADING = 8
 
 _HEADING = re.compile(r"\s{0,3}(?:>\s*)*(#{1,6})\s+(.*?)\s*#*\s*$")
-_UNDERLINE = re.compile(r"\s{0,3}(?:=+|-{3,})\s*$")
-_RULE = re.compile(r"\s{0,3}(?:(?:-\s*){3,}|(?:\*\s*){3,}|(?:_\s*){3,})$")
-_FENCE = re.compile(r"\s*(?:>\s*)*(`{3,}|~{3,}|\$\$|\\\[\s*$)")
+_RULE = re.compile(r"\s{0,3}(?:(?:-\s*){3,}|(?:\*\s*){3,}|(?:_\s*){3,}|={3,}\s*)$")
+_FENCE = re.compile(r"\s*(?:>\s*)*(`{3,}|~{3,}|\$\$(?!.*\$\$)|\\\[\s*$)")
 _DELIMITER_ROW = re.compile(r"\s*\|?\s*:?-{2,}:?\s*(?:\|\s*:?-{2,}:?\s*)*\|?\s*$")
 _PREFIX = re.compile(r"\s*(?:>\s?)*\s*")
 _ITEM = re.compile(r"(?:[-*+•·‣◦–]|(\d{1,4})\\?[.)、．]|\(?([a-z])\))\s+(?=\S)")
 _ONLY_ADDRESS = re.compile(r"[^\w\[]*(?:https?://\S+|\[[^\[\]]*\]\(\S+\))[^\w]*")
 _DEFINITION = re.compile(r"\\?\[\^?[^\[\]\s]{1,40}?\\?\]:")
 _ADDRESS = re.compile(r"https?:|www\.|\bdoi\b|\b10\.\d{4}", re.IGNORECASE)
-_ENDS_IN_ADDRESS = re.compile(r"(?:https?://|www\.|\b10\.\d{4,9}/)\S+$", re.IGNORECASE)
 # A label, and not a mark: an address, a title and an address, or another label stand behind it.
 _LABELLED = re.compile(rf"(?<!\S)(?:{SIGNED_LABEL})(?=:?\s*[^\s.,;])")
 _LIST_NAME = re.compile(r"(?:[^\[\].!?\n]{1,40}[:：])?\s*")
 _IS_MOSTLY = 0.9
-_AUTHOR_LINE = re.compile(r"[^\W\d_][^()\n]{2,150}\((?:1[5-9]|20)\d\d[a-z]?\)")
 BOLD_LINE = re.compile(r"(\*\*|__)(?!\s)[^\n]+?\1:?$")
 _HARD_BREAK = re.compile(r"(?: {2,}|\\|<br\s*/?>)$")
 _SENTENCE_END = re.compile(r"[.!?。！？:：;,，、]\W*$")
@@ -126,11 +123,6 @@ class _Cutter:
             line = self._lines[number]
             if not line.text.strip():
                 yield from self._close()
-            elif _UNDERLINE.fullmatch(line.text) and self._is_one_line(number):
-                opened = self._open
-                assert opened is not None
-                self._open = None
-                yield replace(opened, kind="heading", level=2 - ("=" in line.text))
             elif _RULE.fullmatch(line.text):
                 yield from self._close()
                 yield Block("rule", line.start, line.end)
@@ -156,9 +148,6 @@ class _Cutter:
     def _end_of_fence(self, number: int, fence: str) -> int:
         """Return the line behind the closing fence; an opening one alone is one line of code."""
         closing = "\\]" if fence.startswith("\\[") else fence[:2]
-        opening = self._lines[number].text.strip()
-        if fence == "$$" and len(opening) > 2 and opening.endswith("$$"):
-            return number + 1
         for after in range(number + 1, len(self._lines)):
             if self._lines[after].text.strip(" >").startswith(closing):
                 return after + 1
@@ -179,16 +168,6 @@ class _Cutter:
                 rows.append(_row(lines[after], kind, self._tables))
             after += 1
         return after - number, rows
-
-    def _is_one_line(self, number: int) -> bool:
-        opened = self._open
-        above = self._lines[number - 1]
-        return (
-            opened is not None
-            and opened.kind == "paragraph"
-            and above.start <= opened.start
-            and opened.end <= above.end
-        )
 
     def _text_line(self, line: _Line) -> Iterator[Block]:
         prefix = _PREFIX.match(line.text)
@@ -232,10 +211,6 @@ class _Cutter:
             or SOURCE_LINE.match(content[:_MAX_LABEL_CHARS])
             or _ONLY_ADDRESS.fullmatch(content)
         ):
-            return True
-        if _ENDS_IN_ADDRESS.search(before.rstrip()):
-            return not content[0].islower()
-        if _AUTHOR_LINE.match(content) and before.rstrip().endswith("."):
             return True
         if self._last_look and _ADDRESS.search(before):
             return bool(_ADDRESS.search(content))

@@ -30,6 +30,7 @@ _CITE_BEGIN = re.compile(r"\[cite_(?:start|end)\]", re.IGNORECASE)
 _MASKED = re.compile(
     r"!\[[^\[\]\n]*\]\[[^\[\]\n]*\]|(?<!`)(`++)[^`\n]++\1(?!`)|\$\$[^$]+\$\$|(?<![\w$])\$(?=[^\s^])[^$\n]{1,200}?\S\$(?!\d)|\\\(.{1,200}?\\\)"
 )
+_RANGE = re.compile(r"(?<=\d)\](\s*[–—-]\s*)\[(?=\d)")
 _GLUED_NUMBER = re.compile(r"(?<=[A-Za-z_/-])\d{1,3}$")
 _MIN_CITED = 0.2
 _MAX_DIGITS = 3
@@ -99,7 +100,9 @@ class _Reader:
         whole = (_without_mark(address, listed) for address in addresses)
         self._found = [citation for each in whole if (citation := self._of_address(each))]
         self._take_blocks(blocks)
-        self._candidates = CandidateFinder(text, blocks, lists, self._taken).find()
+        # "[3]-[6]" is read as "[3 - 6]".
+        joined = _RANGE.sub(r" \1 ", text)
+        self._candidates = CandidateFinder(joined, blocks, lists, self._taken).find()
         self._table = decide(self._candidates, lists)
 
     def _take_blocks(self, blocks: Iterable[Block]) -> None:
@@ -145,7 +148,7 @@ class _Reader:
             each for each in free if not each.other and all(map(self._lists.has, each.labels))
         ]
         rows = sorted(self._table.values(), key=lambda row: -row.total)
-        return Citations(self._with_ranges(found), self._lists, rows, not_taken)
+        return Citations(found, self._lists, rows, not_taken)
 
     def _of_address(self, address: Address) -> Citation | None:
         if self._taken[address.start]:
@@ -200,23 +203,6 @@ class _Reader:
             urls = tuple(dict.fromkeys(found))
             missing = () if urls else (mark,)
             yield Citation(each.start, each.end, mark, urls, missing, each.is_text)
-
-    def _with_ranges(self, citations: Sequence[Citation]) -> list[Citation]:
-        """Return the citations; ``[3]-[6]`` cites 4 and 5 as well."""
-        found: list[Citation] = []
-        for citation in citations:
-            before = found[-1] if found else None
-            found.append(self._with_range(before, citation) if before else citation)
-        return found
-
-    def _with_range(self, before: Citation, citation: Citation) -> Citation:
-        between = self._text[before.end : citation.start]
-        bounds = [re.fullmatch(r"\W*(\d{1,4})\W*", each.mark) for each in (before, citation)]
-        if citation.missing or not all(bounds) or not re.fullmatch(r"\s*[–—-]\s*", between):
-            return citation
-        labels = labels_in("-".join(bound[1] for bound in bounds if bound))
-        names = labels.names[1:] if labels else ()
-        return self._citation(citation.start, citation.end, citation.mark, names)
 
 
 def _without_mark(address: Address, listed: set[str]) -> Address:

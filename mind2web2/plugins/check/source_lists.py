@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
@@ -279,7 +280,7 @@ class ListFinder:
                 text = _MARKUP.sub("", self._text[start : block.end]).strip()
                 names = label.names if label else ()
                 entries.append(Entry(block.start, block.end, names, addresses, text))
-        return _renumber(entries)
+        return entries
 
     def _addresses_of_entry(self, index: int) -> tuple[str, ...]:
         urls = [each.url for each in self._by_block[index] if each.url and not each.is_picture]
@@ -315,30 +316,11 @@ def _with_other_notes(entries: Sequence[Entry]) -> list[Entry]:
     return found
 
 
-def _renumber(entries: list[Entry]) -> list[Entry]:
-    """Return the entries; a markdown list in which each number is 1 counts by itself."""
-    numbered = [entry for entry in entries if entry.labels]
-    if len(numbered) < 3 or any(entry.labels != ("1",) for entry in numbered):
-        return entries
-    number = 0
-    counted = []
-    for entry in entries:
-        number += bool(entry.labels)
-        counted.append(replace(entry, labels=(str(number),) if entry.labels else ()))
-    return counted
-
-
 def _addresses_by_block(
     blocks: Sequence[Block], addresses: Sequence[Address]
-) -> list[list[Address]]:
-    found: list[list[Address]] = []
-    position = 0
-    for block in blocks:
-        while position < len(addresses) and addresses[position].start < block.start:
-            position += 1
-        inside = []
-        while position < len(addresses) and addresses[position].start < block.end:
-            inside.append(addresses[position])
-            position += 1
-        found.append(inside)
-    return found
+) -> list[Sequence[Address]]:
+    starts = [each.start for each in addresses]
+    return [
+        addresses[bisect_left(starts, block.start) : bisect_left(starts, block.end)]
+        for block in blocks
+    ]

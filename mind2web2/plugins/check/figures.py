@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
@@ -56,25 +57,18 @@ def figures_of(
     statements: Sequence[StatementVerdict],
 ) -> dict[FigureName, Figure | None]:
     """Return the figures of a report; ``None`` where there is nothing to take a share of."""
-    claims = [
-        (statement, claim)
-        for statement in statements
-        for claim in statement.claims
-        if statement.checkable
-    ]
-    cited = [claim for _, claim in claims if claim.sources]
-    judged = [claim for claim in cited if claim.verdict != "page unavailable"]
-    supported = sum(claim.verdict == "supported" for claim in judged)
-    contradicted = sum(claim.verdict == "contradicted" for claim in judged)
-    pairs = [source for claim in cited for source in claim.sources]
-    unavailable = sum(pair.verdict == "page unavailable" for pair in pairs)
+    checkable = [statement for statement in statements if statement.checkable]
+    claims = Counter(claim.verdict for each in checkable for claim in each.claims)
+    pairs = Counter(source.verdict for each in checkable for source in each.sources)
+    cited = claims.total() - claims["no source given"]
+    judged = cited - claims["page unavailable"]
     fact = fact_pairs(statements)
     read = [verdict for verdict in fact.values() if verdict is not None]
     return {
-        "precision": _share(supported, len(judged)),
-        "coverage": _share(len(cited), len(claims)),
-        "contradicted": _share(contradicted, len(judged)),
-        "unavailable": _share(unavailable, len(pairs)),
+        "precision": _share(claims["supported"], judged),
+        "coverage": _share(cited, claims.total()),
+        "contradicted": _share(claims["contradicted"], judged),
+        "unavailable": _share(pairs["page unavailable"], pairs.total()),
         "effective_citations": Figure(value=float(sum(read))),
         "fact_accuracy_paper": _share(sum(read), len(fact)) or Figure(value=0.0),
         "fact_accuracy_code": _share(sum(read), len(read)),
@@ -93,20 +87,27 @@ def fact_pairs(
     """
     pairs: dict[tuple[int, str], bool | None] = {}
     for statement in statements:
-        for claim in statement.claims:
-            for source in claim.sources:
-                key = statement.start, source.source.partition("#:~:text=")[0]
-                is_read = source.verdict != "page unavailable"
-                is_held = source.verdict in ("supported", "qualified")
-                pairs[key] = pairs.get(key) or (is_held if is_read else None)
+        for source in statement.sources:
+            key = statement.start, source.source.partition("#:~:text=")[0]
+            is_read = source.verdict != "page unavailable"
+            is_held = source.verdict in ("supported", "qualified")
+            pairs[key] = pairs.get(key) or (is_held if is_read else None)
     return pairs
+
+
+_BOUNDED: tuple[FigureName, ...] = (
+    "precision",
+    "coverage",
+    "fact_accuracy_paper",
+    "fact_accuracy_code",
+)
 
 
 @dataclass(frozen=True)
 class Bound:
     """A bound of ``--fail_under``: the figure must not be below it."""
 
-    name: str
+    name: FigureName
     least: float
 
     @classmethod
@@ -117,16 +118,15 @@ class Bound:
             UsageError: it has another form, or names no figure.
         """
         name, _, value = text.partition("=")
-        names = ("precision", "coverage", "fact_accuracy_paper", "fact_accuracy_code")
-        if name not in names:
-            raise UsageError(f"--fail_under {text}: name one of {', '.join(names)}")
+        if name not in _BOUNDED:
+            raise UsageError(f"--fail_under {text}: name one of {', '.join(_BOUNDED)}")
         if not re.fullmatch(r"0|1|[01]?\.\d+", value) or float(value) > 1:
             raise UsageError(f"--fail_under {text}: write a share from 0 to 1, as precision=.9")
         return cls(name, float(value))
 
     def failure(self, figures: Mapping[FigureName, Figure | None]) -> str | None:
         """Return why the figures do not reach the bound, ``None`` if they do."""
-        figure = next((each for name, each in figures.items() if name == self.name), None)
+        figure = figures.get(self.name)
         if figure is None:
             return f"{self.name} cannot be computed: no claim has a page that was read"
         if figure.value < self.least:

@@ -63,8 +63,8 @@ class CheckedReport(BaseModel):
     @property
     def summary(self) -> str:
         """Return the findings in one sentence."""
-        claims = [claim for each in self.statements if each.checkable for claim in each.claims]
-        counts = Counter(claim.verdict for claim in claims)
+        checkable = [each for each in self.statements if each.checkable]
+        counts = Counter(claim.verdict for each in checkable for claim in each.claims)
         checked = sum(count for verdict, count in counts.items() if verdict not in _WITHOUT)
         others = ", ".join(
             f"{counts[each]} {'is' if counts[each] == 1 else 'are'} {_WITHOUT.get(each, each)}"
@@ -96,8 +96,7 @@ class CheckedReport(BaseModel):
 
     def name_stand_ins(self, stand_ins: Mapping[str, str]) -> None:
         """Name the copy or landing page that was read in place of a source."""
-        claims = (claim for statement in self.statements for claim in statement.claims)
-        for source in (source for claim in claims for source in claim.sources):
+        for source in (source for each in self.statements for source in each.sources):
             if source.source in stand_ins:
                 source.page, source.depth = stand_ins[source.source], "stand-in"
 
@@ -123,21 +122,13 @@ def precision_without(
     others = [
         statement
         for statement in statements
-        if not any(source.page in sources for claim in statement.claims for source in claim.sources)
+        if not {source.page for source in statement.sources}.intersection(sources)
     ]
     return figures_of(others)["precision"]
 
 
 def _invented_sources(statements: list[StatementVerdict]) -> list[str]:
-    sources = [
-        source.source
-        for statement in statements
-        for claim in statement.claims
-        for source in claim.sources
-        if _NEVER_RESOLVED in source.reason
-    ]
-    all_sources = {
-        source.source for each in statements for claim in each.claims for source in claim.sources
-    }
+    reasons = {source.source: source.reason for each in statements for source in each.sources}
+    invented = [source for source, reason in reasons.items() if _NEVER_RESOLVED in reason]
     # If no host was found at all, this machine was rather offline.
-    return list(dict.fromkeys(sources)) if set(sources) != all_sources else []
+    return invented if len(invented) < len(reasons) else []

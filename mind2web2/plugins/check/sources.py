@@ -21,7 +21,7 @@ from mind2web2.pages.cache import CacheFileSys
 from mind2web2.pages.cited_pages import AgentCache, TaskCitations
 from mind2web2.pages.crawl import CrawlProgress, crawl
 from mind2web2.plugins.check.rubric import page_address
-from mind2web2.plugins.check.verdicts import UNREADABLE
+from mind2web2.plugins.check.verdicts import trouble_of
 from mind2web2.runs.capturing import capture_settings
 from mind2web2.runs.settings import RunSettings
 from mind2web2.utils.json_text import mapping
@@ -247,4 +247,4 @@ def _problem(record: CaptureRecord | None, is_stored: bool, failure: str | None)
             return f"invented: {reason}"
         is_dead = record is None or any(kind in _DEAD for kind in kinds)
         return f"dead: {reason}" if is_dead else f"walled: {reason}"
-    return next((UNREADABLE[kind] for kind in kinds if kind in UNREADABLE), None)
+    return trouble_of(kinds)

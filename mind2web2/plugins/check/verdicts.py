@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Literal, get_args
 
 from pydantic import BaseModel
@@ -14,6 +14,7 @@ from mind2web2.plugins.check.statements import ReadReport, Statement
 from mind2web2.results.result_file import ResultFile
 from mind2web2.rubric.verdicts import Evidence, PageCheck, Vote
 from mind2web2.rubric.written_tree import WrittenNode
+from mind2web2.utils.json_text import mapping
 
 Verdict = Literal[
     "supported", "contradicted", "qualified", "not there", "page unavailable", "no source given"
@@ -74,6 +75,11 @@ class StatementVerdict(BaseModel):
     verdict: Verdict
     claims: list[ClaimVerdict]
 
+    @property
+    def sources(self) -> list[SourceVerdict]:
+        """Return what the pages say about all its claims."""
+        return [source for claim in self.claims for source in claim.sources]
+
 
 def first_of(verdicts: Iterator[Verdict]) -> Verdict:
     """Return the verdict on a claim from those of its sources."""
@@ -85,9 +91,8 @@ def worst_of(verdicts: list[Verdict]) -> Verdict:
 
     The statement is supported if all of its claims are.
     """
-    return next(
-        (each for each in ORDER[1:] if each in verdicts), verdicts[0] if verdicts else ORDER[-1]
-    )
+    worst_first = (*ORDER[1:], ORDER[0])
+    return min(verdicts, key=worst_first.index, default=ORDER[-1])
 
 
 def verdicts_of(report: ReadReport, result: ResultFile) -> list[StatementVerdict]:
@@ -101,11 +106,9 @@ def verdicts_of(report: ReadReport, result: ResultFile) -> list[StatementVerdict
 
 
 def _entries(result: ResultFile) -> dict[int, StatementClaims]:
-    for name, value in result.info_entries():
-        if name == CLAIMS and isinstance(value, dict):
-            entries = map(StatementClaims.model_validate, value["statements"])
-            return {entry.number: entry for entry in entries}
-    return {}
+    claims = mapping(dict(result.info_entries()).get(CLAIMS))
+    entries = map(StatementClaims.model_validate, claims.get("statements", ()))
+    return {entry.number: entry for entry in entries}
 
 
 def _statement(
@@ -163,35 +166,39 @@ UNREADABLE = {
 
 def _of_page(evidence: Evidence) -> dict[str, object]:
     check = evidence.pages[-1]
-    unreadable = _unreadable(check)
+    votes = [vote for vote in check.votes if vote.supported is (check.outcome == "supported")]
+    unreadable = _unreadable(check, votes)
     if unreadable is not None:
         return {"page": check.url, "verdict": "page unavailable", "reason": unreadable}
-    vote = _decisive(check)
-    quote = None if vote is None or vote.quote is None else vote.quote.text
-    reason = check.reason if vote is None else vote.reasoning
+    # The first one that quotes the page decides.
+    decisive = max(votes, key=_quotes_page)
     return {
         "page": check.url,
         "verdict": _verdict(check),
-        "quote": quote,
-        "reason": reason or "",
+        "quote": decisive.quote and decisive.quote.text,
+        "reason": decisive.reasoning,
         "depth": "abstract" if _ABSTRACT.search(check.url) else "full text",
     }
 
 
-def _unreadable(check: PageCheck) -> str | None:
-    """Return why a page that does not support a claim could not be read; ``None`` if it could."""
-    troubles = () if check.page is None else check.page.troubles
-    if check.outcome == "supported" or any(map(_quotes_page, check.votes)):
+def _unreadable(check: PageCheck, votes: Sequence[Vote]) -> str | None:
+    """Return why a page says nothing about a claim; ``None`` if it was read."""
+    if not votes or check.outcome == "unavailable":
+        return check.reason or "not judged"
+    if check.page is None or check.outcome == "supported" or any(map(_quotes_page, check.votes)):
         return None
-    return next((UNREADABLE[kind] for kind in troubles if kind in UNREADABLE), None)
+    return trouble_of(check.page.troubles)
+
+
+def trouble_of(kinds: Iterable[str]) -> str | None:
+    """Return the sign that a capture shows something else than its page, if it has one."""
+    return next((UNREADABLE[kind] for kind in kinds if kind in UNREADABLE), None)
 
 
 def _verdict(check: PageCheck) -> Verdict:
     """Return the verdict; a page contradicts a claim if the judge quotes it against the claim."""
     if check.outcome == "supported":
         return "supported"
-    if check.outcome == "unavailable":
-        return "page unavailable"
     against = [vote for vote in check.votes if not vote.supported]
     quoting = [vote for vote in against if _quotes_page(vote)]
     if 2 * len(quoting) <= len(against):
@@ -203,9 +210,3 @@ def _verdict(check: PageCheck) -> Verdict:
 def _quotes_page(vote: Vote) -> bool:
     quote = vote.quote
     return quote is not None and quote.match != "not_found" and quote.source == "page"
-
-
-def _decisive(check: PageCheck) -> Vote | None:
-    """Return the first vote for the outcome, rather one with a quotation."""
-    votes = [vote for vote in check.votes if vote.supported is (check.outcome == "supported")]
-    return next((vote for vote in votes if _quotes_page(vote)), next(iter(votes), None))

@@ -25,7 +25,7 @@ _RULE = re.compile(r"\s{0,3}(?:(?:-\s*){3,}|(?:\*\s*){3,}|(?:_\s*){3,}|={3,}\s*)
 _FENCE = re.compile(r"\s*(?:>\s*)*(`{3,}|~{3,}|\$\$(?!.*\$\$)|\\\[\s*$)")
 _DELIMITER_ROW = re.compile(r"\s*\|?\s*:?-{2,}:?\s*(?:\|\s*:?-{2,}:?\s*)*\|?\s*$")
 _PREFIX = re.compile(r"\s*(?:>\s?)*\s*")
-_ITEM = re.compile(r"(?:[-*+•·‣◦–]|(\d{1,4})\\?[.)、．]|\(?([a-z])\))\s+(?=\S)")
+_ITEM = re.compile(r"(?:[-*+•·‣◦–]|(\d{1,3})\\?[.)、．]|\(?([a-z])\))\s+(?=\S)")
 _ONLY_ADDRESS = re.compile(r"[^\w\[]*(?:https?://\S+|\[[^\[\]]*\]\(\S+\))[^\w]*")
 _DEFINITION = re.compile(r"\\?\[\^?[^\[\]\s]{1,40}?\\?\]:")
 _ADDRESS = re.compile(r"https?:|www\.|\bdoi\b|\b10\.\d{4}", re.IGNORECASE)
@@ -38,8 +38,6 @@ _HARD_BREAK = re.compile(r"(?: {2,}|\\|<br\s*/?>)$")
 _SENTENCE_END = re.compile(r"[.!?。！？:：;,，、]\W*$")
 _MAX_SHORT_LINE = 50
 _MAX_LABEL_CHARS = 200
-# A higher number begins an item only behind the one before it.
-_MAX_NUMBER_ANYWHERE = 999
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +106,6 @@ class _Cutter:
         self._last_line = ""
         self._last_look = ""
         self._is_below_sources = False
-        self._last_number = 0
         self._tables = 0
 
     def blocks(self) -> Iterator[Block]:
@@ -177,7 +174,7 @@ class _Cutter:
         label = entry_label(content, 0, len(content))
         look = label.look if label else ""
         is_heading = is_list_heading(content)
-        if item := self._item(content):
+        if item := _ITEM.match(content):
             yield from self._close()
             number = item[1] or item[2] or ""
             self._open = Block("item", start + item.end(), start + len(content), number=number)
@@ -188,17 +185,6 @@ class _Cutter:
             self._open = replace(self._open, end=start + len(content))
         self._is_below_sources = self._is_below_sources or is_heading
         self._last_line, self._last_look = line.text, look
-
-    def _item(self, content: str) -> re.Match[str] | None:
-        """Return the beginning of a list's item; a year that begins a line is not one."""
-        item = _ITEM.match(content)
-        if item is None or item[1] is None:
-            return item
-        number = int(item[1])
-        if number > _MAX_NUMBER_ANYWHERE and number != self._last_number + 1:
-            return None
-        self._last_number = number
-        return item
 
     def _starts_anew(self, line: str, content: str, look: str) -> bool:
         before = self._last_line

@@ -30,7 +30,7 @@ _CITE_BEGIN = re.compile(r"\[cite_(?:start|end)\]", re.IGNORECASE)
 _MASKED = re.compile(
     r"!\[[^\[\]\n]*\]\[[^\[\]\n]*\]|(?<!`)(`++)[^`\n]++\1(?!`)|\$\$[^$]+\$\$|(?<![\w$])\$(?=[^\s^])[^$\n]{1,200}?\S\$(?!\d)|\\\(.{1,200}?\\\)"
 )
-_RANGE = re.compile(r"(?<=\d)\](\s*[–—-]\s*)\[(?=\d)")
+_RANGE = re.compile(r"(?<=\d)\]([ \t]*[–—-][ \t]*)\[(?=\d)")
 _GLUED_NUMBER = re.compile(r"(?<=[A-Za-z_/-])\d{1,3}$")
 _MIN_CITED = 0.2
 _MAX_DIGITS = 3
@@ -168,7 +168,6 @@ class _Reader:
         if not address.url:
             # A link within the text: its number is looked up in the lists.
             if labels is None or not is_number:
-                self._taken[address.start : address.end] = bytes(address.end - address.start)
                 return None
             return self._citation(address.start, address.end, mark, labels.names)
         label = f"[{address.label}]" if address.label.isdigit() else ""
@@ -210,7 +209,7 @@ def _without_mark(address: Address, listed: set[str]) -> Address:
     if address.name is not None or address.url.rstrip("/").casefold() in listed:
         return address
     bare = _GLUED_NUMBER.sub("", address.url)
-    if bare == address.url or bare.rstrip("/").casefold() not in listed:
+    if bare.rstrip("/").casefold() not in listed:
         return address
     return replace(address, url=bare, end=address.end - len(address.url) + len(bare))
 

@@ -6,6 +6,8 @@ import json
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import groupby
+from operator import attrgetter
 from pathlib import Path
 
 from rich.console import Console
@@ -96,16 +98,11 @@ def print_hints(console: Console, name: str, report: ReadReport, hints: Sequence
         console,
         f"{name}: hints, found without a judge. A hint says where to look; it is not a verdict.",
     )
-    for hint in hints:
-        if hint.statement is None:
-            line(console, f"  {hint.kind}: {hint.source} ({_short(hint.detail, 160)})")
-    by_statement: dict[int, list[Hint]] = {}
-    for hint in hints:
-        if hint.statement is not None:
-            by_statement.setdefault(hint.statement, []).append(hint)
-    for number, found in by_statement.items():
-        line(console, _short(report.statements[number].text, 160))
-        line(console, f"  {'; '.join(_hint_text(hint) for hint in found)}")
+    for number, group in groupby(hints, key=attrgetter("statement")):
+        if number is not None:
+            line(console, _short(report.statements[number].text, 160))
+        for hint in group:
+            line(console, f"  {_hint_text(hint)}")
     counts = Counter(hint.kind for hint in hints)
     line(
         console,
@@ -116,7 +113,8 @@ def print_hints(console: Console, name: str, report: ReadReport, hints: Sequence
 
 
 def _hint_text(hint: Hint) -> str:
-    return f"{hint.kind}: {hint.detail}" if hint.detail else hint.kind
+    about = ", ".join(filter(None, (hint.source, _short(hint.detail, 160))))
+    return f"{hint.kind}: {about}".rstrip(": ")
 
 
 def check_ending(path: Path, has_judge: bool) -> None:

@@ -14,7 +14,6 @@ import pypdfium2  # type: ignore[import-untyped] # it ships no types
 from pypdfium2 import raw
 
 from mind2web2.errors import DocumentError
-from mind2web2.plugins.check.labels import entry_label
 from mind2web2.plugins.check.pdf_tags import TaggedPart, tagged_parts
 
 # A program that prints a page adds its date, title, address and number.
@@ -26,7 +25,6 @@ _MARGIN = re.compile(
 _RAISED = re.compile(r"[\[(]?\d{1,3}(?:[,–-]\s?\d{1,3})*[\])]?|[*†‡§]{1,3}|[a-z]")
 _NOTE_MARK = re.compile(r"\d{1,3}|[*†‡§]{1,3}")
 _HYPHENS = "-\u00ad\u2010\ufffe\x02"
-_ROWS = ("TR", "TH")
 _AS_HYPHEN = {0xFFFE: "-", 2: "-"}
 _BULLET = re.compile(r"[•◦▪‣●○■–]\s*")
 _MARKER = re.compile(r"\s*(?:[•◦▪‣●○■–]|[\[(]?\w{1,4}[.)\]])\s*")
@@ -39,7 +37,6 @@ _SMALLER, _LARGER, _NOTE_SIZE = 0.85, 1.12, 0.94
 _WIDE_GAP, _CELL_GAP, _MAX_ROW_LINES, _RISE = 0.8, 0.3, 8, 0.15
 _MOST_DECLARED, _SAME_LEFT = 0.8, 4.0
 _LEAST_GAP, _USUAL_GAP, _MOST_GAP = 0.7, 1.2, 2.5
-_MAX_HEADING_CHARS = 150
 
 
 @dataclass(slots=True)
@@ -205,11 +202,12 @@ def _goes_on(line: _Line, char: _Char) -> bool:
 
 
 def _with_raised(line: _Line) -> _Line:
+    is_raised = False
     for char in line.chars:
-        is_number = char.text in "0123456789,[]()"
-        char.is_raised = is_number and char.bottom - line.baseline > _RISE * line.height
-    for before, char, after in zip(line.chars, line.chars[1:], line.chars[2:], strict=False):
-        char.is_raised |= char.text in "–-" and before.is_raised and after.is_raised
+        # A hyphen is high in any case.
+        signs = "0123456789,[]()–-" if is_raised else "0123456789,[]()"
+        is_raised = char.text in signs and char.bottom - line.baseline > _RISE * line.height
+        char.is_raised = is_raised
     return line
 
 
@@ -252,9 +250,8 @@ def _parts_by_tags(chars: Sequence[_Char], tags: Sequence[TaggedPart]) -> list[_
         ]
         if any(cells):
             parts.append(_Part([cell for cell in cells if cell], tag.tag))
-    declared = sum(
-        len(by_content[content]) for tag in tags for cell in tag.cells for content in cell
-    )
+    contents = (content for tag in tags for cell in tag.cells for content in cell)
+    declared = sum(len(by_content[content]) for content in contents)
     return parts if declared >= _MOST_DECLARED * len(chars) else []
 
 
@@ -303,8 +300,8 @@ def _begins_part(part: _Part, line: _Line, edges: dict[int, float], usual: float
         return True
     if len(part.cells) > 1:
         return abs(line.left - first.left) > line.height
-    label = entry_label(line.text, 0, len(line.text)) or _BULLET.match(line.text)
-    hangs = len(cell) > 1 and line.left < last.left - 2 and abs(line.left - first.left) < 1
+    label = _MARKER.match(line.text)
+    hangs = line.left < last.left - 2 and abs(line.left - first.left) < 1
     is_entry = label and line.left <= first.left + 1 and _MARKER.match(first.text)
     written = "".join(each.text for each in cell[-4:])
     is_address = _URL.search(written) and _URL_REST.match(line.text)
@@ -380,16 +377,13 @@ class _Writer:
         begins = below.lines[0].text
         return (
             above.tag == below.tag
-            and len(above.cells) == len(below.cells)
             and abs(above.height - below.height) < 1
             and not _SENTENCE_END.search(above.lines[-1].text)
             and not _MARKER.match(begins)
         )
 
     def _blocks(self, parts: Sequence[_Part]) -> Iterator[str]:
-        for is_table, group in groupby(
-            parts, lambda part: len(part.cells) > 1 or part.tag in _ROWS
-        ):
+        for is_table, group in groupby(parts, lambda part: len(part.cells) > 1):
             if is_table:
                 yield "\n\n" + "".join(self._rows(list(group)))
                 continue
@@ -406,10 +400,9 @@ class _Writer:
 
     def _block(self, part: _Part) -> str:
         text = self._inline(part.lines)
-        is_short = len(text) <= _MAX_HEADING_CHARS
         if re.fullmatch(r"H\d?", part.tag):
             return f"{'#' * int(part.tag[1:] or 2)} {text}"
-        if is_short and part.height > _LARGER * self._body and not part.tag:
+        if part.height > _LARGER * self._body and not part.tag:
             return f"## {text}"
         bullet = _BULLET.match(text)
         if bullet or (part.tag == "LI" and not _MARKER.match(text)):
@@ -477,8 +470,6 @@ def _as_link(shown: str, address: str) -> str:
     after = shown[len(shown.rstrip()) :]
     if not name or re.match(r"https?:|www\.", name):
         return f"{before}{address if name else ''}{after}"
-    if "http" in name:
-        return shown
     target = f"<{address}>" if re.search(r"[()\s]", address) else address
     number = re.fullmatch(r"<sup>(.*)</sup>", name)
     return f"{before}[{number[1] if number else name}]({target}){after}"
@@ -492,7 +483,7 @@ def _links(page: pypdfium2.PdfPage, text_page: pypdfium2.PdfPage) -> Iterator[tu
         action = raw.FPDFLink_GetAction(link)
         length = raw.FPDFAction_GetURIPath(page.pdf, action, None, 0) if action else 0
         rect = raw.FS_RECTF()
-        if length < 8 or not raw.FPDFLink_GetAnnotRect(link, rect):  # "http://x"
+        if not raw.FPDFLink_GetAnnotRect(link, rect):
             continue
         buffer = ctypes.create_string_buffer(length)
         raw.FPDFAction_GetURIPath(page.pdf, action, buffer, length)
@@ -502,5 +493,5 @@ def _links(page: pypdfium2.PdfPage, text_page: pypdfium2.PdfPage) -> Iterator[tu
             for x in (rect.left + 1, rect.right - 1)
         )
         address = buffer.value.decode("utf-8", "replace")
-        if 0 <= first <= last and re.match(r"https?:|doi:|www\\.", address):
+        if 0 <= first <= last:
             yield first, last + 1, address

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from itertools import groupby, takewhile
 
 from mind2web2.plugins.check.addresses import Address
-from mind2web2.plugins.check.blocks import BOLD_HEADING, PLAIN_HEADING, Block
+from mind2web2.plugins.check.blocks import PLAIN_HEADING, Block
 from mind2web2.plugins.check.labels import EntryLabel, entry_label, is_short, labels_in
 from mind2web2.plugins.check.words import is_list_heading
 
@@ -93,11 +93,8 @@ class SourceLists:
         ``[^1]`` means the footnote 1, if there is one, and ``[1]`` the entry 1 of a list.
         """
         entries = self._by_label.get(label) or self._by_label.get(_of_other_kind(label), [])
-        behind = [entry for entry in entries if entry.start > at]
-        with_address = [entry for entry in behind or entries if entry.addresses]
-        if not with_address:
-            return entries[-1] if entries else None
-        return with_address[0] if behind else with_address[-1]
+        behind = (entry for entry in entries if entry.start > at)
+        return next(behind, entries[-1] if entries else None)
 
     def has(self, label: str) -> bool:
         """Tell whether a list has an entry with this label."""
@@ -128,13 +125,13 @@ class ListFinder:
     def find(self) -> SourceLists:
         """Find the lists: below their headings, and entries with labels anywhere."""
         taken: set[int] = set()
-        for index, block in enumerate(self._blocks):
+        for index in range(len(self._blocks)):
             if index in taken:
                 continue
             section = self._section(index)
             if section:
                 taken.update((index, *section))
-            elif block.kind in ("paragraph", "item") and self._is_lone_entry(index):
+            elif self._is_lone_entry(index):
                 taken.add(index)
                 below = range(index + 1, len(self._blocks))
                 taken.update(takewhile(self._is_address_only, below))
@@ -190,12 +187,9 @@ class ListFinder:
         block = self._blocks[index]
         if block.kind == "rule":
             return True
-        return block.kind == "heading" and (block.level <= level or level >= BOLD_HEADING)
+        return block.kind == "heading" and block.level <= level
 
     def _ends(self, index: int, level: int) -> bool:
-        block = self._blocks[index]
-        if block.kind == "paragraph" and is_list_heading(self._content(index)):
-            return False
         return self._is_new_part(index, level) or self._is_prose(index)
 
     def _is_prose(self, index: int) -> bool:
@@ -255,25 +249,21 @@ class ListFinder:
         """Yield runs of two or more entries whose labels look alike."""
         looks: list[str] = []
         for index, label in enumerate(self._labels):
-            is_more = bool(looks and looks[-1]) and self._is_address_only(index)
-            look = label.look if label else looks[-1] if is_more else ""
-            looks.append("" if index in taken or self._blocks[index].kind == "head" else look)
+            looks.append(label.look if label and index not in taken else "")
         for look, group in groupby(range(len(looks)), looks.__getitem__):
             run = tuple(group)
             labels = [label for at in run if (label := self._labels[at])]
             listed = sum(self._is_listed_address(at) for at in run)
             is_list = len(labels) > 1 and len({each.names for each in labels}) == len(labels)
             if look and is_list and listed >= _MOSTLY * len(labels):
-                above = run[0] - 1
-                head = (above,) if above >= 0 and self._blocks[above].kind == "head" else ()
-                yield (*head, *run)
+                yield run
 
     def _entries(self, taken: Sequence[int]) -> list[Entry]:
         entries: list[Entry] = []
         for index in taken:
             addresses, label = self._addresses_of_entry(index), self._labels[index]
             block = self._blocks[index]
-            if entries and addresses and not label and self._is_address_only(index):
+            if entries and not label and self._is_address_only(index):
                 entries[-1] = _with_more(entries[-1], addresses, block.end)
             elif block.kind not in ("heading", "head", "rule"):
                 start = label.end if label else block.start
@@ -283,7 +273,7 @@ class ListFinder:
         return entries
 
     def _addresses_of_entry(self, index: int) -> tuple[str, ...]:
-        urls = [each.url for each in self._by_block[index] if each.url and not each.is_picture]
+        urls = [each.url for each in self._by_block[index] if each.url]
         return _fullest(urls)
 
     def _content(self, index: int) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from bisect import bisect_left, bisect_right
+from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
@@ -16,10 +16,10 @@ from mind2web2.plugins.check.blocks import BOLD_LINE, Block, blocks_of
 from mind2web2.plugins.check.citations import Citation, read_citations
 from mind2web2.plugins.check.decision import Evidence
 from mind2web2.plugins.check.markup import without_markup
+from mind2web2.plugins.check.source_lists import Entry
 from mind2web2.plugins.check.visible import visible
 from mind2web2.plugins.check.words import (
     ABBREVIATION,
-    ALWAYS_GOES_ON,
     FIRST_PERSON,
     OFFER,
     SOURCE_LABELS,
@@ -111,8 +111,6 @@ def read_report(text: str) -> ReadReport:
     spans = citations.lists.spans
     statements = _Statements(text, blocks, spans, citations.all).all()
     cited = {url for statement in statements for url in statement.sources}
-    listed = {url for entry in citations.lists.entries for url in entry.addresses}
-    starts = [start for start, _ in spans]
     doubts = [
         Doubt(kind="unresolved", text=mark, start=each.start)
         for each in citations.all
@@ -121,13 +119,13 @@ def read_report(text: str) -> ReadReport:
     doubts += [
         Doubt(kind="not taken", text=each.mark, start=each.start) for each in citations.not_taken
     ]
-    for each in addresses:
-        before = bisect_right(starts, each.start) - 1
-        is_in_list = before >= 0 and each.start < spans[before][1]
-        # A list may name a source twice, by its address and by an identifier.
-        is_source = each.url in listed or (bool(each.url) and not is_in_list)
-        if is_source and not each.is_picture and each.url not in cited:
-            doubts.append(Doubt(kind="uncited", text=each.url, start=each.start))
+    named: list[Citation | Entry] = [*citations.all, *citations.lists.entries]
+    doubts += [
+        Doubt(kind="uncited", text=url, start=each.start)
+        for each in sorted(named, key=lambda each: each.start)
+        for url in each.addresses
+        if url not in cited
+    ]
     return ReadReport(
         statements=statements,
         unresolved=_texts(doubts, "unresolved"),
@@ -193,13 +191,10 @@ class _Statements:
 
     def _sentences(self, block: Block) -> Iterator[tuple[int, int, int, bool]]:
         """Yield start, end, the place behind its marks, and whether it ends in a full stop."""
-        start = self._skip_run(block.start, block.end)
         first = block.start
         for end, after in self._ends(block):
-            if end <= start:
-                continue
             yield first, end, after, True
-            first = start = after
+            first = after
         if first < block.end:
             yield first, block.end, block.end, False
 
@@ -207,7 +202,7 @@ class _Statements:
         """Return the place behind marks, before a bracket that opens the next words."""
         run = _RUN.match(self._shadow, start, end)
         after = run.end() if run else start
-        while after > start and after < end and self._shadow[after - 1] in "([（*":
+        while start < after < end and self._shadow[after - 1] in "([（*":
             after -= 1
         return after
 
@@ -223,11 +218,10 @@ class _Statements:
             before = shadow[max(block.start, match.start() - 12) : match.start() + 1]
             is_ascii = match[0][0] in ".!?…"
             if is_ascii and after < block.end:
-                goes_on = not self._begins_sentence(after, block.end) and shadow[after] != _LINKED
-                marked = _OPAQUE in shadow[end:after]
-                if goes_on or ALWAYS_GOES_ON.search(before):
+                is_marked = _OPAQUE in shadow[end:after]
+                if not self._begins_sentence(after, block.end):
                     continue
-                if not marked and ABBREVIATION.search(before):
+                if not is_marked and ABBREVIATION.search(before):
                     continue
                 if after == end and shadow[end] != _LINKED:
                     continue
@@ -241,8 +235,6 @@ class _Statements:
         """Cut the marks before and behind a sentence off."""
         shadow = self._shadow
         start = self._skip_run(segment.start, segment.end)
-        if start >= segment.end:
-            return _Segment(segment.start, segment.start, segment.citations, False, segment.block)
         end = segment.end
         if not segment.is_closed:
             end = start + len(_without_run(shadow[start:end]))
@@ -280,9 +272,8 @@ class _Statements:
     def _is_chatter(self, segment: _Segment, group: Sequence[_Segment]) -> bool:
         """Tell if a sentence that cites nothing is the agent's own talk or goes with it."""
         first = self._text[group[0].start : group[0].end]
-        is_talk = self._is_talk(first) and not any(each.citations for each in group)
         own = self._text[segment.start : segment.end]
-        return not segment.citations and (is_talk or self._is_talk(own))
+        return not segment.citations and (self._is_talk(first) or self._is_talk(own))
 
     def _is_talk(self, text: str) -> bool:
         return bool(FIRST_PERSON.search(text) or OFFER.search(text))
@@ -340,7 +331,7 @@ def _without_run(content: str) -> str:
             kept,
             flags=re.IGNORECASE,
         ).rstrip(" \n\t([（|")
-        if cut == kept or (_OPAQUE not in content and cut != kept):
+        if cut == kept:
             return kept
         kept = cut
 

@@ -104,7 +104,3 @@ ABBREVIATION = re.compile(
     r"|est|eq|sec|ch|pp?|ed|eds|rev|art|gen|gov|sen|rep|u\.s|u\.k|e\.u|a\.m|p\.m|ph\.d|z\.b|d\.h|bzw|vgl|nr|bd|mio|mrd|tsd|inkl|exkl|ggf|evtl|max|min|sog|geb|gest|jh|av|env|núm|pág|aprox|mln|mld|tys|тыс|млн|млрд|г|гг|др|ул)|\b[A-Z])\.$",
     re.IGNORECASE,
 )
-ALWAYS_GOES_ON = re.compile(
-    r"\b(?:e\.g|i\.e|cf|vs|fig|figs|eq|dr|mr|mrs|prof|approx|ca|z\.b|d\.h|vgl|nr)\.$",
-    re.IGNORECASE,
-)

@@ -285,8 +285,8 @@ def test_chatter_headings_code_and_lists_are_not_statements() -> None:
     )
     assert pairs(report) == [("The dam is old [1].", ["one"])]
     assert report.uncited == [
-        "https://code.example/x",
         "https://two.example/b",
+        "https://code.example/x",
         "https://three.example/c",
     ]
 

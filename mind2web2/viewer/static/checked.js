@@ -24,7 +24,7 @@ const classOf = (verdict) => `statement ${verdict.replaceAll(" ", "-")}`;
 
 /** @param {{steps: string[], options: Record<string, string>}} props */
 export function Checked({ steps, options }) {
-  const { data, error } = useData("checked");
+  const { data, error } = useData("checked", {});
   const place = Number(steps[0]) || 0;
   const report = data?.[place];
   const statements = report?.statements || [];

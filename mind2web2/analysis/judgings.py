@@ -12,7 +12,7 @@ from pathlib import Path
 from statistics import fmean
 from typing import Literal
 
-from mind2web2.results.claim_facts import claim_facts, page_checks, unavailable_pages
+from mind2web2.results.claim_facts import claim_facts, page_checks
 from mind2web2.results.known_answers import agent_answers
 from mind2web2.results.result_file import ResultFile
 from mind2web2.results.scored_answer import ScoredAnswer
@@ -68,14 +68,15 @@ def _judged_leaves(task_id: str, answer_name: str, result: ResultFile) -> Leaves
 def judged_leaf(leaf: WrittenNode, result: ResultFile) -> LeafVerdict:
     """Return the verdict on a result's leaf, and the facts that tell why another may differ."""
     decided_by = None if leaf.evidence is None else leaf.evidence.decided_by
+    facts = claim_facts(leaf)
     return LeafVerdict(
         passed=leaf.verdict.status == "passed",
         decided_by=decided_by,
         claim=None if leaf.evidence is None else leaf.evidence.claim,
         pages=frozenset(check.url for check in page_checks(leaf)),
         answer_sha256=None if result.provenance is None else result.provenance.answer_sha256,
-        is_split=claim_facts(leaf).is_split,
-        lacks_page=bool(unavailable_pages(leaf)) or decided_by == "page",
+        is_split=facts.is_split,
+        lacks_page="page_not_had" in facts.reservations or decided_by == "page",
     )
 
 

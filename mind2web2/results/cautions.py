@@ -10,12 +10,7 @@ from itertools import islice
 from pathlib import Path
 
 from mind2web2.results.answers import answer_file
-from mind2web2.results.claim_facts import (
-    decisive_troubles,
-    flagged_pages,
-    is_shown_in_part,
-    unavailable_pages,
-)
+from mind2web2.results.claim_facts import PageFacts
 from mind2web2.results.result_file import ResultFile
 from mind2web2.rubric.written_tree import WrittenNode
 from mind2web2.utils.names import name_list, natural_key
@@ -91,20 +86,23 @@ class CautionFacts:
     def of(cls, task_id: str, answer_name: str, result: ResultFile) -> CautionFacts:
         """Return the facts of a result."""
         leaves = list(result.leaves())
-        troubles = [" and ".join(sorted(decisive_troubles(leaf))) for leaf in leaves]
+        pages = [PageFacts.of(leaf) for leaf in leaves]
+        troubles = [" and ".join(sorted(each.troubles)) for each in pages]
+        flagged = [url for each in pages for url in each.flagged]
+        flagged += [str(each.url) for each in result.extractions if each.page and each.page.flags]
         return cls(
             task_id=task_id,
             answer_name=answer_name,
-            unavailable=frozenset(url for leaf in leaves for url in unavailable_pages(leaf)),
+            unavailable=frozenset(url for each in pages for url in each.unavailable),
             unread=tuple(result.unread_pages()),
             refused_pages=result.refused_pages(),
             troubles=tuple(filter(None, troubles)),
             notes=tuple(_notes(f"{task_id}/{answer_name}", result, leaves)),
-            partly_shown=sum(map(is_shown_in_part, leaves)),
+            partly_shown=sum(each.is_shown_in_part for each in pages),
             refused_downloads=result.refused_downloads(),
             declined=result.declined_counts(),
             is_flagged=bool(result.answer_flags),
-            flagged_pages=frozenset(_flagged_pages(result, leaves)),
+            flagged_pages=frozenset(flagged),
             flagged_claims=frozenset(_flagged_claims(leaves)),
             faults=tuple(result.faults_of_script()),
             clock=_clock(result),
@@ -133,14 +131,6 @@ def _is_contradictory(leaf: WrittenNode) -> bool:
     # The script's own decision, before a sequence overrode it.
     score, status = leaf.verdict
     return status in _SCORES and score != _SCORES[status]
-
-
-def _flagged_pages(result: ResultFile, leaves: list[WrittenNode]) -> Iterator[str]:
-    for record in result.extractions:
-        if record.page is not None and record.page.flags:
-            yield str(record.url)
-    for leaf in leaves:
-        yield from flagged_pages(leaf)
 
 
 def _flagged_claims(leaves: list[WrittenNode]) -> Iterator[str]:

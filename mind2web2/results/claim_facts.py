@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal, get_args
 
 from mind2web2.rubric.verdicts import (
@@ -122,23 +122,34 @@ def page_checks(leaf: WrittenNode) -> Sequence[PageCheck]:
     return () if leaf.evidence is None else leaf.evidence.pages
 
 
-def unavailable_pages(leaf: WrittenNode) -> list[str]:
-    """Return the unavailable pages of a claim."""
-    return [check.url for check in page_checks(leaf) if check.outcome == "unavailable"]
+@dataclass(slots=True)
+class PageFacts:
+    """What may make a verdict wrong on the pages that a claim was held against.
 
+    Args:
+        unavailable: addresses.
+        troubles: kinds of those of the pages that decided.
+        flagged: addresses of pages with passages that seem to address the judge.
+        is_shown_in_part: the judge got only some of a page's images.
+    """
 
-def decisive_troubles(leaf: WrittenNode) -> frozenset[str]:
-    """Return the kinds of trouble of the pages that decided a leaf."""
-    pages = [check.page for check in _decisive(page_checks(leaf))]
-    return frozenset(kind for page in pages if page is not None for kind in page.troubles)
+    unavailable: list[str] = field(default_factory=list)
+    troubles: set[str] = field(default_factory=set)
+    flagged: list[str] = field(default_factory=list)
+    is_shown_in_part: bool = False
 
-
-def flagged_pages(leaf: WrittenNode) -> list[str]:
-    """Return the pages of a claim with passages that seem to address the judge."""
-    return [check.url for check in page_checks(leaf) if check.page is not None and check.page.flags]
-
-
-def is_shown_in_part(leaf: WrittenNode) -> bool:
-    """Tell whether the judge got only some of the images of one of the leaf's pages."""
-    pages = [check.page for check in page_checks(leaf)]
-    return any(TO_THIS_JUDGE in note for page in pages if page is not None for note in page.notes)
+    @classmethod
+    def of(cls, leaf: WrittenNode) -> PageFacts:
+        """Return the facts of a leaf."""
+        facts = cls()
+        checks = page_checks(leaf)
+        for check in _decisive(checks):
+            facts.troubles.update(check.page.troubles if check.page is not None else ())
+        for check in checks:
+            if check.outcome == "unavailable":
+                facts.unavailable.append(check.url)
+            if check.page is not None and check.page.flags:
+                facts.flagged.append(check.url)
+            for note in check.page.notes if check.page is not None else ():
+                facts.is_shown_in_part |= TO_THIS_JUDGE in note
+        return facts

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from result_parts import JUDGE, made_from, shown
 from scripted_judge import ScriptedJudge
 
-from mind2web2.results.claim_facts import ClaimFacts, decisive_troubles, unavailable_pages
+from mind2web2.results.claim_facts import ClaimFacts, PageFacts
 from mind2web2.results.result_facts import result_facts
 from mind2web2.results.result_file import ResultFile
 from mind2web2.results.scored_answer import ResultFacts
@@ -332,5 +332,5 @@ def test_a_leafs_pages_are_told_apart():
             pages=[GONE, check(REFUTED, False, troubles=["login", "challenge"])],
         )
     )
-    assert unavailable_pages(found) == ["gone"]
-    assert decisive_troubles(found) == {"login", "challenge"}
+    facts = PageFacts.of(found)
+    assert (facts.unavailable, facts.troubles) == (["gone"], {"login", "challenge"})

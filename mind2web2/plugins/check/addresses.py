@@ -29,6 +29,7 @@ _ARXIV_FIELDS = (
     "astro-ph|cond-mat|gr-qc|hep-(?:ex|lat|ph|th)|math-ph|nlin|nucl-(?:ex|th)|physics|quant-ph"
     "|math|cs|q-bio|q-fin|stat|alg-geom|dg-ga|chao-dyn|cmp-lg|solv-int"
 )
+_ISBN = r"(?:97[89]-?)?(?:\d-?){9}[\dX]"
 # Numbers in a catalogue, and the address of each.
 _NUMBERS = (
     (
@@ -39,13 +40,14 @@ _NUMBERS = (
     (r"\bNCT\s?:?\s?(\d{8})\b", "https://clinicaltrials.gov/study/NCT{}"),
     (r"\bGSE\s?(\d{3,7})\b", "https://www.ncbi.nlm.nih.gov/geo/query/acc.cgi?acc=GSE{}"),
     (r"\bRFC[\s-]?(\d{2,5})\b", "https://www.rfc-editor.org/rfc/rfc{}"),
+    (rf"\bISBN(?:-1[03])?\s?:?\s?({_ISBN})\b", "https://openlibrary.org/isbn/{}"),
     (
         rf"(?<![\w/.-])(?:arXiv\s?:\s?)?((?:{_ARXIV_FIELDS})(?:\.[A-Z]{{2}})?/\d{{7}}(?:v\d+)?)\b",
         "https://arxiv.org/abs/{}",
     ),
 )
 _CATALOGUES = [(re.compile(pattern, re.IGNORECASE), url) for pattern, url in _NUMBERS]
-_NUMBER = re.compile(r"[a-z][a-z.-]*/\d{7}(?:v\d+)?|\d+", re.IGNORECASE)
+_NUMBER = re.compile(rf"[a-z][a-z.-]*/\d{{7}}(?:v\d+)?|{_ISBN}|\d+", re.IGNORECASE)
 _NESTED = r"\((?:\\.|[^()\n\\]|\((?:\\.|[^()\n\\])*\))*\)"
 # As the link's brackets say; a name of a document may have spaces.
 _TARGET = re.compile(
@@ -211,13 +213,10 @@ def _reference_links(text: str) -> Iterator[Address]:
     openings = _openings(text)
     for closing, opening in openings.items():
         label = name = text[opening + 1 : closing]
-        after = text[closing + 1 : closing + 2]
         second = _REFERENCE.match(text, closing)
         end = closing + 1
         if second:
             label, end = second[1] or label, second.end()
-        elif after in ("(", ":"):
-            continue
         url = targets.get(" ".join(label.split()).lower())
         if url is not None and not name.strip("[]^\\ ").isdigit():
             yield Address(opening, end, url, name, label=label)

@@ -27,6 +27,7 @@ _DELIMITER_ROW = re.compile(r"\s*\|?\s*:?-{2,}:?\s*(?:\|\s*:?-{2,}:?\s*)*\|?\s*$
 _PREFIX = re.compile(r"\s*(?:>\s?)*\s*")
 _ITEM = re.compile(r"(?:[-*+•·‣◦–]|(\d{1,3})\\?[.)、．]|\(?([a-z])\))\s+(?=\S)")
 _ONLY_ADDRESS = re.compile(r"[^\w\[]*(?:https?://\S+|\[[^\[\]]*\]\(\S+\))[^\w]*")
+_ENDS_IN_ADDRESS = re.compile(r"(?:https?://|www\.|\b10\.\d{4,9}/)\S+$", re.IGNORECASE)
 _DEFINITION = re.compile(r"\\?\[\^?[^\[\]\s]{1,40}?\\?\]:")
 _ADDRESS = re.compile(r"https?:|www\.|\bdoi\b|\b10\.\d{4}", re.IGNORECASE)
 # A label, and not a mark: an address, a title and an address, or another label stand behind it.
@@ -198,6 +199,8 @@ class _Cutter:
             or _ONLY_ADDRESS.fullmatch(content)
         ):
             return True
+        if _ENDS_IN_ADDRESS.search(before.rstrip()):
+            return not content[0].islower()
         if self._last_look and _ADDRESS.search(before):
             return bool(_ADDRESS.search(content))
         is_title = len(before.strip()) < _MAX_SHORT_LINE and not _SENTENCE_END.search(before)

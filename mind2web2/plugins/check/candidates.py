@@ -122,13 +122,12 @@ class CandidateFinder:
         names = tuple(f"^{name}" if is_note else name for name in labels.names)
         kind = "note" if is_note else labels.kind
         known = [self._lists.has(name) for name in names]
-        is_link = self._text[match.start() - 1 : match.start()] == "]"
-        if not any(known) and (kind == "key" or (kind == "word" and (is_link or not look.is_sure))):
+        if not any(known) and (kind == "key" or (kind == "word" and not look.is_sure)):
             return None
         place = self._place(match) if look.name in _PARENTHESES and kind == "number" else ""
         form = Form(look.name, kind, "named" if place and labels.has_word else place)
         known = [*known, *([] if self._lists.labels else [True])]
-        other = "" if labels.has_word else self._other(look.name, match, known)
+        other = self._other(look.name, match, known)
         return Candidate(*match.span(), match[0].replace("\\", ""), names, form, other)
 
     def _other(self, where: str, match: re.Match[str], known: Sequence[bool] = ()) -> str:
@@ -180,9 +179,7 @@ class CandidateFinder:
             place = "name+space"
         whole = f"{place}, {behind}"
         if whole == "cell, end":
-            if start not in columns:
-                return None
-            whole = "column of sources" if columns[start] else whole
+            whole = "column of sources" if columns.get(start) else whole
         other = self._other(place, match) or self._repeated(place, last_word, match[0])
         return Candidate(start, end, match[0], labels.names, Form("plain", "number", whole), other)
 

@@ -284,6 +284,9 @@ class _Command:
                     line(self.console, f"Failed: {text}")
                 own_status = int(bool(failures))
                 reports.append(ShownReport(found, check.text, check.paths))
+            elif not self.settings.estimate:
+                names = [f"NOT VERIFIED: {each.plain}" for each in check.read.statements]
+                line(self.console, "\n".join(names))
             status = max(status, own_status)
         self._write(reports)
         return status

@@ -126,9 +126,8 @@ def labels_in(content: str) -> Labels | None:
         if found is None and not _KEY.fullmatch(part):
             return None
         names += list(_expanded(found)) if found else [normal(part)]
-        letters = found["letters"] if found else ""
-        kinds.add("key" if not found else "word" if letters else "number")
-    if not names or not all(names):
+        kinds.add("key" if not found else "word" if found["letters"] else "number")
+    if not all(names):
         return None
     kind = next(each for each in ("key", "word", "number") if each in kinds)
     has_word = re.match(rf"\s*{_WORD}", content, re.IGNORECASE) is not None

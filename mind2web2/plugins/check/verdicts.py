@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Literal, get_args
 
-from pydantic import BaseModel
+from pydantic import BaseModel, computed_field
 
 from mind2web2.plugins.check.claims import StatementClaims
 from mind2web2.plugins.check.rubric import CLAIMS, leaf_id, page_address
@@ -52,12 +52,29 @@ class SourceVerdict(BaseModel):
     depth: Depth = "nothing"
 
 
+# What a writer can do about each verdict.
+_CHANGES: Mapping[Verdict, str] = {
+    "supported": "",
+    "contradicted": "Correct the claim by the quotation, or cite a page that says it.",
+    "qualified": "Add the condition, the limit or the degree that the quotation has.",
+    "not there": "Cite a page that says it, or remove the claim.",
+    "page unavailable": "Not verified: cite a page that can be opened and says it.",
+    "no source given": "Not verified: cite a page that says it, or remove the claim.",
+}
+
+
 class ClaimVerdict(BaseModel):
     """A claim, and what its sources say about it."""
 
     claim: str
     verdict: Verdict
     sources: list[SourceVerdict]
+
+    @computed_field  # type: ignore[prop-decorator] # how the library's users write it
+    @property
+    def change(self) -> str:
+        """What to change in the report; empty if nothing."""
+        return _CHANGES[self.verdict]
 
 
 class StatementVerdict(BaseModel):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
@@ -15,6 +16,7 @@ from mind2web2.errors import UsageError
 from mind2web2.plugins.check.checking import earlier_findings
 from mind2web2.plugins.check.outputs import findings_text
 from mind2web2.plugins.check.scoring import SCRIPTS, check_report
+from mind2web2.plugins.check.statements import read_report
 from mind2web2.scoring.scorer import NoScore, Scorer
 from mind2web2.utils.names import check_name
 
@@ -27,10 +29,15 @@ class Tools:
         self._checks = checks
 
     async def check_report(self, report: str) -> dict[str, Any]:
-        """Check a report in markdown: does each cited page say what the report says?"""
+        """Check a report in markdown: does each cited page say what the report says?
+
+        Each claim has a verdict, its pages with quotation and depth of reading, and what to change.
+        """
         found = await check_report(self._scorer, report)
         if isinstance(found, NoScore):
-            return {"error": found.reason, "kind": found.kind}
+            read = await asyncio.to_thread(read_report, report)
+            not_verified = [statement.text for statement in read.statements]
+            return {"error": found.reason, "kind": found.kind, "not_verified": not_verified}
         reply: dict[str, Any] = found.model_dump(mode="json")
         return reply
 

@@ -102,6 +102,10 @@ def test_marks_cite_the_entries_of_the_list(text: str, expected: list[list[str]]
         ),
         ("The dam is [old](https://a.example/x and no more.", ["https://a.example/x"]),
         (
+            "The dam is old (ISBN 978-0-306-40615-7).",
+            ["https://openlibrary.org/isbn/978-0-306-40615-7"],
+        ),
+        (
             "The dam is old (PMIDs 10710235, 20710236; RFC 2119).",
             [
                 "https://pubmed.ncbi.nlm.nih.gov/10710235/",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -106,21 +106,12 @@ def task_report(
 
 
 def _paths(result: ResultFile) -> Iterator[tuple[str, WrittenNode]]:
-    """Yield the leaves with the ids from below the root to them.
-
-    A path that occurs again gets a number.
-    """
-    seen: dict[str, int] = defaultdict(int)
+    """Yield the leaves by their paths. A path that occurs again gets a number."""
+    seen: Counter[str] = Counter()
     for tree in result.trees:
-        tops = tree.children or (tree,)
-        stack = [(top, top.id) for top in reversed(tops)]
-        while stack:
-            node, path = stack.pop()
-            if not node.children:
-                seen[path] += 1
-                yield path if seen[path] == 1 else f"{path} ({seen[path]})", node
-            for child in reversed(node.children):
-                stack.append((child, f"{path}/{child.id}"))
+        for leaf, path, _ in tree.leaf_places():
+            seen[path] += 1
+            yield path if seen[path] == 1 else f"{path} ({seen[path]})", leaf
 
 
 # The number of leaves of a result, and how many of them passed.

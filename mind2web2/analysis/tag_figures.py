@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from statistics import fmean
 
 from pydantic import BaseModel, ConfigDict
 
 from mind2web2.results.agent_summary import TaskFigures
 from mind2web2.results.result_file import ResultFile
-from mind2web2.rubric.written_tree import WrittenNode
 
 
 class _Figures(BaseModel):
@@ -66,22 +65,10 @@ class TagShares:
 def _leaves_by_tag(result: ResultFile) -> dict[str, list[bool]]:
     found: dict[str, list[bool]] = defaultdict(list)
     for tree in result.trees:
-        for leaf, tags in _leaves_with_tags(tree, ()):
+        for leaf, _, tags in tree.leaf_places():
             for tag in tags:
                 found[tag].append(leaf.status == "passed")
     return found
-
-
-def _leaves_with_tags(
-    root: WrittenNode, above: Sequence[str]
-) -> Iterator[tuple[WrittenNode, set[str]]]:
-    stack = [(root, set(above))]
-    while stack:
-        node, inherited = stack.pop()
-        tags = inherited.union(node.tags)
-        if not node.children:
-            yield node, tags
-        stack.extend((child, tags) for child in node.children)
 
 
 class DomainFigure(_Figures):

@@ -22,7 +22,7 @@ from mind2web2.results.stored_results import (
     latest_result,
     latest_results,
 )
-from mind2web2.rubric.written_tree import WrittenNode, vote_groups
+from mind2web2.rubric.written_tree import LeafPlace, vote_groups
 from mind2web2.utils.files import replaced_file
 
 _CONTROLS = re.compile(r"[\x00-\x1f\x7f-\x9f]")
@@ -289,21 +289,8 @@ def leaf_records(
 ) -> Iterator[LeafRecord]:
     """Yield the leaves of a result, in the order of the rubric."""
     for tree in result.trees:
-        for leaf, path, tags in _leaves_below(tree):
-            yield _leaf_record(agent, task_id, answer_name, result, leaf, path, tags)
-
-
-def _leaves_below(
-    root: WrittenNode,
-) -> Iterator[tuple[WrittenNode, str, tuple[str, ...]]]:
-    """Yield each leaf with its path and its tags, in rubric order."""
-    stack = [(child, child.id, root.tags) for child in reversed(root.children)]
-    while stack:
-        node, path, above = stack.pop()
-        tags = tuple(dict.fromkeys((*above, *node.tags)))
-        if not node.children:
-            yield node, path, tags
-        stack += [(child, f"{path}/{child.id}", tags) for child in reversed(node.children)]
+        for place in tree.leaf_places():
+            yield _leaf_record(agent, task_id, answer_name, result, place)
 
 
 def _leaf_record(
@@ -311,10 +298,9 @@ def _leaf_record(
     task_id: str,
     answer_name: str,
     result: ResultFile,
-    leaf: WrittenNode,
-    path: str,
-    tags: tuple[str, ...],
+    place: LeafPlace,
 ) -> LeafRecord:
+    leaf = place.leaf
     evidence = leaf.evidence
     votes = [vote for group in (vote_groups(evidence) if evidence else ()) for vote in group]
     opinions = [vote.supported for vote in votes if not vote.declined]
@@ -337,8 +323,8 @@ def _leaf_record(
         run=_run_of(answer_name),
         answer_name=answer_name,
         leaf=leaf.id,
-        path=path,
-        tags=tags,
+        path=place.path,
+        tags=tuple(place.tags),
         critical=leaf.critical,
         verdict=leaf.status,
         decided_by=None if evidence is None else evidence.decided_by,

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator, Sequence
-from typing import Annotated, Literal
+from collections.abc import Collection, Iterator, Sequence
+from typing import Annotated, Literal, NamedTuple
 
 from pydantic import BaseModel, ConfigDict, Field, StrictBool, ValidationError
 
@@ -78,6 +78,24 @@ class WrittenNode(BaseModel):
             yield node
             stack.extend(reversed(node.children))
 
+    def placed(self) -> Iterator[tuple[WrittenNode, tuple[WrittenNode, ...]]]:
+        """Yield the same nodes, each with those above it, from this node down."""
+        stack: list[tuple[WrittenNode, tuple[WrittenNode, ...]]] = [(self, ())]
+        while stack:
+            node, above = stack.pop()
+            yield node, above
+            stack.extend((child, (*above, node)) for child in reversed(node.children))
+
+    def leaf_places(self) -> Iterator[LeafPlace]:
+        """Yield the leaves with their places, in rubric order."""
+        for leaf, above in self.placed():
+            if not leaf.children:
+                line = (*above, leaf)
+                path = "/".join(node.id for node in line[1:] or line)
+                yield LeafPlace(
+                    leaf, path, dict.fromkeys(tag for node in line for tag in node.tags)
+                )
+
     def leaves(self) -> Iterator[WrittenNode]:
         """Yield the leaves, in rubric order."""
         return (node for node in self.walk() if not node.children)
@@ -94,6 +112,19 @@ class WrittenNode(BaseModel):
             "strategy": self.strategy,
             **self.model_dump(mode="json", exclude=left_out, exclude_defaults=True),
         }
+
+
+class LeafPlace(NamedTuple):
+    """A leaf in its tree.
+
+    Args:
+        path: the ids from below the root to the leaf, with slashes.
+        tags: its own and those of the nodes above it, in this order.
+    """
+
+    leaf: WrittenNode
+    path: str
+    tags: Collection[str]
 
 
 def read_tree(fields: object) -> WrittenNode | None:

@@ -458,19 +458,16 @@ def tree_rows(tree: WrittenNode, doubts: Mapping[str, list[str]]) -> Iterator[Js
     Args:
         doubts: about verdicts, by leaf.
     """
-    stack = [(tree, 0)]
     explained = explanations(tree)
-    while stack:
-        node, depth = stack.pop()
+    for node, above in tree.placed():
         place: Json = {
-            "depth": depth,
+            "depth": len(above),
             "is_leaf": not node.children,
             "arithmetic": explained.get(id(node)),
         }
         if not node.children and node.id in doubts:
             place["doubts"] = doubts[node.id]
         yield {"evidence": None, **node.own_fields(), **place}
-        stack.extend((child, depth + 1) for child in reversed(node.children))
 
 
 def _marks(facts: ResultFacts) -> set[str]:

@@ -236,13 +236,9 @@ class _AnswerPage:
                 "leaves out, and if it scores below 1, its parent is 0."
             )
             explained = explanations(tree)
-            stack = [(tree, 0)]
-            while stack:
-                node, depth = stack.pop()
-                if not has_passed and node.status == "passed":
-                    continue
-                self._print_node(node, depth, explained.get(id(node)))
-                stack += [(child, depth + 1) for child in reversed(node.children)]
+            for node, above in tree.placed():
+                if has_passed or all(each.status != "passed" for each in (*above, node)):
+                    self._print_node(node, len(above), explained.get(id(node)))
 
     def _print_node(self, node: WrittenNode, depth: int, arithmetic: str | None) -> None:
         indent = _INDENT * min(depth, _MAX_INDENTED_LEVELS)

@@ -29,7 +29,7 @@ _TOO_FAST_MARK = "throttlingexception"
 # A gateway without a working server behind it.
 _OUTAGE_STATUSES = frozenset({502, 503, 504})
 # A quota is refilled by a person; other 429s are temporary.
-_QUOTA_MARKS = ("insufficient_quota", "billing_hard_limit", "billing_not_active")
+_QUOTA_MARKS = re.compile("insufficient_quota|billing_hard_limit|billing_not_active")
 # Anthropic's, with status 400.
 _QUOTA_STARTS = (
     "your credit balance is too low",
@@ -49,27 +49,18 @@ _DECLINED_CODES = frozenset(
         "data_inspection_failed",
     }
 )
-_DECLINED_MARKS = (
-    "responsibleaipolicyviolation",
-    "content management policy",
-    "input was flagged",
+_DECLINED_MARKS = re.compile(
+    "responsibleaipolicyviolation|content management policy|input was flagged"
 )
 # Some local servers report a request that is too long as their own error.
 _TOO_LONG_STATUSES = (400, 422, 500)
 _TOO_LONG_CODES = frozenset(
     {"context_length_exceeded", "string_above_max_length", "exceed_context_size_error"}
 )
-_TOO_LONG_PHRASES = (
-    "context length",
-    "context window",
-    "context size",
-    "prompt is too long",
-    "input is too long",
-    "too many tokens",
-    "maximum number of tokens allowed",
-    "maximum number of input tokens",
-    "reduce the length of the messages",
-    "maximum model length",
+_TOO_LONG_PHRASES = re.compile(
+    "context (?:length|window|size)|(?:prompt|input) is too long|too many tokens"
+    "|maximum number of (?:input )?tokens allowed|reduce the length of the messages"
+    "|maximum model length"
 )
 # Servers' words about images, and the statuses that come with them. Only the start of a text is
 # searched: the rest may quote the request.
@@ -167,11 +158,8 @@ class RequestFailedError(Exception):
     @property
     def is_declined(self) -> bool:
         """Tell whether a content filter stopped the request."""
-        if self.status not in (400, 403, 422):
-            return False
-        return not _DECLINED_CODES.isdisjoint(self.codes) or any(
-            mark in self.words for mark in _DECLINED_MARKS
-        )
+        is_by_filter = self.status in (400, 403, 422)
+        return is_by_filter and self._names(_DECLINED_CODES, _DECLINED_MARKS)
 
     @property
     def is_invalid_output(self) -> bool:
@@ -188,13 +176,13 @@ class RequestFailedError(Exception):
     @property
     def is_too_long(self) -> bool:
         """Tell whether a shorter request may succeed."""
-        if self.status == 413:
-            return True
-        if self.status not in _TOO_LONG_STATUSES:
-            return False
-        return not _TOO_LONG_CODES.isdisjoint(self.codes) or any(
-            p in self.words for p in _TOO_LONG_PHRASES
-        )
+        if self.status in _TOO_LONG_STATUSES:
+            return self._names(_TOO_LONG_CODES, _TOO_LONG_PHRASES)
+        return self.status == BODY_TOO_LARGE
+
+    def _names(self, codes: frozenset[str], words: re.Pattern[str]) -> bool:
+        """Tell whether the server gives one of these reasons, as a code or in words."""
+        return not codes.isdisjoint(self.codes) or words.search(self.words) is not None
 
     @property
     def image_fault(self) -> ImageFault | None:
@@ -225,7 +213,7 @@ class RequestFailedError(Exception):
             return self.text.lower().startswith(_QUOTA_STARTS)
         if self.status != 429:
             return self.status == 402
-        if any(mark in self.words for mark in _QUOTA_MARKS):
+        if _QUOTA_MARKS.search(self.words):
             return True
         return _QUOTA_WORDS in self.words and not self._is_open_soon
 

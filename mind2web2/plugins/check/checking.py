@@ -53,10 +53,7 @@ from mind2web2.utils.program import command_line
 
 # In the folder of a check: the report with its verdicts, for a browser.
 PAGE_NAME = "report.html"
-_NO_HOST = (
-    "Warning: the host of no source was found. Check that this machine reaches the web before you "
-    "call the addresses invented."
-)
+_NO_HOST = "not opened: the host of no source was found, so this machine may be offline"
 _NO_KEY = (
     "For verdicts, name a judge: set OPENAI_API_KEY, or choose another one with --llm_provider."
 )
@@ -121,8 +118,8 @@ class Check:
             return None
         report = checked_report(self.name, self.read, found.content)
         pages = self.source_pages()
-        report.name_stand_ins({page.source: page.read_at for page in pages if page.is_stand_in})
-        question = self.question or question_of(self.text) or ""
+        report.name_pages({page.source: page for page in pages})
+        question = self.question or question_of(self.text)
         read = [page_address(source) for source in self.sources]
         barred = unfair_sources("", read, self.cache.of(TASK), question)
         contaminated = [source["url"] for source in barred]
@@ -152,8 +149,10 @@ class Check:
 
     def source_pages(self) -> list[SourcePage]:
         """Return the page of each source as it is stored; reads files."""
-        pages = self.cache.of(TASK)
-        return [source_page(pages, source) for source in self.sources]
+        cache = self.cache.of(TASK)
+        pages = [source_page(cache, source) for source in self.sources]
+        is_offline = all((page.problem or "").startswith("invented") for page in pages)
+        return [replace(page, problem=_NO_HOST) for page in pages] if is_offline else pages
 
 
 def earlier_findings(name: str, checks: Path) -> CheckedReport | None:
@@ -254,9 +253,6 @@ class _Command:
 
         stopped = "Stopped. The pages so far are kept: the same command continues from here."
         run_to_exit(captured(), lambda: line(self.console, stopped))
-        problems = [page.problem or "" for page in check.source_pages()]
-        if problems and all(problem.startswith("invented") for problem in problems):
-            line(self.console, _NO_HOST)
 
     def print_hints(self, checks: Sequence[Check]) -> int:
         """Print and write what may be wrong without a judge, and return the exit status."""

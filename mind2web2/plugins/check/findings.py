@@ -9,6 +9,7 @@ from operator import itemgetter
 from pydantic import BaseModel
 
 from mind2web2.plugins.check.figures import Figure, FigureName, figures_of
+from mind2web2.plugins.check.sources import SourcePage
 from mind2web2.plugins.check.statements import ReadReport
 from mind2web2.plugins.check.verdicts import ORDER, StatementVerdict, Verdict, verdicts_of
 from mind2web2.results.result_file import ResultFile
@@ -94,11 +95,14 @@ class CheckedReport(BaseModel):
         yield from filter(itemgetter(1), lists.items())
         yield from name_lists(self)
 
-    def name_stand_ins(self, stand_ins: Mapping[str, str]) -> None:
-        """Name the copy or landing page that was read in place of a source."""
+    def name_pages(self, pages: Mapping[str, SourcePage]) -> None:
+        """Say which copy was read in place of a source, and why a page could not be read."""
         for source in (source for each in self.statements for source in each.sources):
-            if source.source in stand_ins:
-                source.page, source.depth = stand_ins[source.source], "stand-in"
+            page = pages[source.source]
+            if page.is_stand_in:
+                source.page, source.depth = page.read_at, "stand-in"
+            if source.verdict == "page unavailable":
+                source.reason = page.problem or source.reason
 
 
 def checked_report(name: str, read: ReadReport, result: ResultFile) -> CheckedReport:

@@ -26,12 +26,11 @@ _WEB = re.compile(r"(?:https?:|doi:|www\.|//)", re.IGNORECASE)
 _MAX_SPAN, _MAX_LABEL_CHARS = 100, 12
 
 
-def html_text(page: str | bytes) -> str:
+def html_text(page: str) -> str:
     """Return a page as markdown: its headings, lists, tables and links."""
-    if isinstance(page, str):
-        page = page.encode("utf-8", "replace")
     parser = lxml_html.HTMLParser(encoding="utf-8", remove_comments=True, huge_tree=True)
-    root = lxml_html.document_fromstring(page or b"<p>", parser=parser)
+    written = page.encode("utf-8", "replace") or b"<p>"
+    root = lxml_html.document_fromstring(written, parser=parser)
     for table in root.iter("table"):
         _split_merged_cells(table)
     for label in root.xpath(f"//dt[string-length(.) <= {_MAX_LABEL_CHARS}]/following-sibling::dd"):

@@ -75,4 +75,6 @@ async def test_an_agent_verifies_a_claim(
             "url": f"{site.url}/dam",
         }
         reply = await client.call_tool("verify_claim", arguments)
-    assert json.loads(reply.content[0].text)["verdict"] == "contradicted"
+    found = json.loads(reply.content[0].text)
+    assert found["verdict"] == "contradicted"
+    assert found["claims"][0]["change"].startswith("Correct the claim by the quotation")

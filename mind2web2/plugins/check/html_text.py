@@ -48,7 +48,8 @@ def html_text(page: str) -> str:
         exclude_selectors=[*_UNSEEN.split(), *_hidden_by_rules(root)],
     )
     found = convert(lxml_html.tostring(root, encoding="unicode"), options)
-    return (found.content or "").strip() + "\n"
+    # A line's end is no sign of a new statement, as in the PDF that a browser prints.
+    return (found.content or "").replace("  \n", "\n").strip() + "\n"
 
 
 def _hidden_by_rules(root: HtmlElement) -> Iterator[str]:

@@ -93,19 +93,25 @@ MONTHS = _WORD.findall(
 _MONTH_NUMBERS = {name.lower(): number for number, name in enumerate(MONTHS, start=1)}
 _MONTH_NUMBERS |= {name[:3]: number for name, number in _MONTH_NUMBERS.items()}
 _MONTH_NUMBERS["sept"] = 9
-# In German and in French, but for "mars", which in other languages is a planet.
+# In German, French (but for "mars", which in other languages is a planet), Spanish, Portuguese,
+# Italian and Russian.
 _MONTH_NUMBERS |= {
     name: number
     for names in (
         "januar februar märz april mai juni juli august september oktober november dezember",
         "janvier février - avril mai juin juillet août septembre octobre novembre décembre",
+        "enero febrero marzo abril mayo junio julio agosto septiembre octubre noviembre diciembre",
+        "janeiro fevereiro março abril maio junho julho agosto setembro outubro novembro dezembro",
+        "gennaio febbraio marzo aprile maggio giugno luglio agosto settembre ottobre novembre "
+        "dicembre",
+        "января февраля марта апреля мая июня июля августа сентября октября ноября декабря",
     )
     for number, name in enumerate(names.split(), start=1)
     if name != "-"
 }
 # The first letters spare most places of a text the list of months.
 _MONTH = (
-    r"(?=[jfmasond])(?P<month>"
+    r"(?=[jfmasondegl\u0430-\u044f])(?P<month>"
     + "|".join(sorted(_MONTH_NUMBERS, key=len, reverse=True))
     + r")\b\.?"
 )
@@ -115,12 +121,12 @@ _DATE_FORMS = tuple(
     re.compile(form, re.IGNORECASE)
     for form in (
         rf"(?<!\d){_YEAR}([-/.])(?P<month_number>[01]?\d)\2(?P<day>[0-3]?\d)(?!\d)",
-        rf"(?<!\d){_YEAR}年(?P<month_number>[01]?\d)月(?:(?P<day>[0-3]?\d)日)?",
+        rf"(?<!\d){_YEAR}[年년] ?(?P<month_number>[01]?\d)[月월](?: ?(?P<day>[0-3]?\d)[日일])?",
         rf"(?<!\d)(?P<day>[0-3]?\d)([./])(?P<month_number>[01]?\d)\2{_YEAR}",
-        rf"{_DAY}(?: of)? {_MONTH},? {_YEAR}",
+        rf"{_DAY}(?: of| de)? {_MONTH},?(?: de)? {_YEAR}",
         rf"\b{_MONTH} {_DAY},? {_YEAR}",
         rf"\b{_MONTH},? {_YEAR}",
-        rf"{_DAY}(?: of)? {_MONTH}(?!\w)",
+        rf"{_DAY}(?: of| de)? {_MONTH}(?!\w)",
         rf"\b{_MONTH} {_DAY}(?![\d:])",
     )
 )

@@ -27,6 +27,14 @@ from mind2web2.utils.facts import facts_in
             "am 3. Mai 1932, le 14 juillet",
             [("date", "3. Mai 1932", "1932-05-03"), ("date", "14 juillet", "--07-14")],
         ),
+        (
+            "el 3 de mayo de 1932, 3 мая 1932, 2024년 5월 3일",
+            [
+                ("date", "3 de mayo de 1932", "1932-05-03"),
+                ("date", "3 мая 1932", "1932-05-03"),
+                ("date", "2024년 5월 3일", "2024-05-03"),
+            ],
+        ),
         ("8.765,4 tonnes", [("number", "8.765,4", "8765.4")]),
         ("Lübeck,210", [("number", "210", "210")]),
         ("it costs 1,234.50 euros", [("number", "1,234.50", "1234.5")]),

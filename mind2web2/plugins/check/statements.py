@@ -273,7 +273,7 @@ class _Statements:
         """Tell if a sentence that cites nothing is the agent's own talk or goes with it."""
         first = self._text[group[0].start : group[0].end]
         own = self._text[segment.start : segment.end]
-        return not segment.citations and (self._is_talk(first) or self._is_talk(own))
+        return not segment.citations and any(map(self._is_talk, {first, own}))
 
     def _is_talk(self, text: str) -> bool:
         return bool(FIRST_PERSON.search(text) or OFFER.search(text))

@@ -15,7 +15,6 @@ from mind2web2.llm_client.prices import set_own_prices
 from mind2web2.runs.file_prices import check_keys, file_content, prices_in
 from mind2web2.runs.setting import Setting
 from mind2web2.runs.settings import FILE_NAME, SETTINGS, RunSettings
-from mind2web2.scripts.imports import set_script_aliases
 from mind2web2.utils.json_text import JsonObject
 
 # User and password, and the query, of a base URL.
@@ -43,8 +42,7 @@ def settings_with_file(
     Raises:
         UsageError: the file cannot be read, or has an unknown key or an unsuitable value.
     """
-    content, prices, aliases = _read(Path(FILE_NAME))
-    set_script_aliases(aliases)
+    content, prices = _read(Path(FILE_NAME))
     applied = _applicable(content, settings, takes)
     settings = replace(settings, **applied, prices=prices, from_file=frozenset(applied))
     if "judge_base_url" in applied:
@@ -95,14 +93,13 @@ def _applicable(given: JsonObject, settings: RunSettings, takes: frozenset[str])
     return {name: value for name, value in given.items() if name in takes and name not in closed}
 
 
-def _read(path: Path) -> tuple[JsonObject, dict[str, OwnPrice], dict[str, str]]:
+def _read(path: Path) -> tuple[JsonObject, dict[str, OwnPrice]]:
     content = dict(file_content(path))
     known = file_settings()
-    check_keys(content, [*known, "prices", "scripts"], FILE_NAME)
+    check_keys(content, [*known, "prices"], FILE_NAME)
     prices = prices_in(content.pop("prices", {}))
-    aliases = _aliases_in(content.pop("scripts", {}))
     settings = {name: _check_value(known[name], value) for name, value in content.items()}
-    return settings, prices, aliases
+    return settings, prices
 
 
 def _check_value(setting: Setting, value: object) -> Any:
@@ -124,18 +121,3 @@ def _check_value(setting: Setting, value: object) -> Any:
         return parse(value if isinstance(value, dict | list) else str(value))
     except ValueError as error:
         raise UsageError(f"{FILE_NAME}: {name}: {error}") from error
-
-
-def _aliases_in(given: object) -> dict[str, str]:
-    example = 'write [scripts] with aliases = {their_name = "mind2web2"}'
-    if not isinstance(given, dict):
-        raise UsageError(f"{FILE_NAME}: scripts: {example}")
-    check_keys(given, ["aliases"], f"{FILE_NAME}: scripts")
-    aliases: dict[str, str] = given.get("aliases", {})
-    is_sound = isinstance(aliases, dict) and all(
-        name.isidentifier() and isinstance(target, str) and target.isidentifier()
-        for name, target in aliases.items()
-    )
-    if not is_sound:
-        raise UsageError(f"{FILE_NAME}: scripts: {example}")
-    return aliases

@@ -8,48 +8,32 @@ into a wrong score.
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from importlib import import_module
 from importlib.util import find_spec
 from types import ModuleType
 
 from mind2web2.utils.names import nearest_name
 
-BUILT_IN = {"obj_task_eval": "mind2web2", "cap_eval": "mind2web2"}
-
-_own: dict[str, str] = {}
-
-
-def set_script_aliases(aliases: Mapping[str, str]) -> None:
-    """Let scripts of this process import packages under further names, in place of earlier ones."""
-    _own.clear()
-    _own.update(aliases)
-
-
-def own_script_aliases() -> dict[str, str]:
-    """Return the names that were set, without those that are built in."""
-    return dict(_own)
+_ALIASES = {"obj_task_eval": "mind2web2", "cap_eval": "mind2web2"}
 
 
 def rename_imports(tree: ast.Module) -> None:
     """Let a script's imports of an alias import the package that it stands for."""
-    aliases = BUILT_IN | _own
     for node in ast.walk(tree):
         if isinstance(node, ast.ImportFrom) and node.module is not None and not node.level:
-            node.module = _new_name(node.module, aliases) or node.module
+            node.module = _new_name(node.module) or node.module
         elif isinstance(node, ast.Import):
-            node.names = [new for name in node.names for new in _imports(name, aliases)]
+            node.names = [new for name in node.names for new in _imports(name)]
 
 
-def _new_name(module: str, aliases: Mapping[str, str]) -> str | None:
+def _new_name(module: str) -> str | None:
     package, dot, rest = module.partition(".")
-    if package in aliases:
-        return f"{aliases[package]}{dot}{rest}"
-    return None
+    return f"{_ALIASES[package]}{dot}{rest}" if package in _ALIASES else None
 
 
-def _imports(name: ast.alias, aliases: Mapping[str, str]) -> Iterator[ast.alias]:
-    renamed = _new_name(name.name, aliases)
+def _imports(name: ast.alias) -> Iterator[ast.alias]:
+    renamed = _new_name(name.name)
     if renamed is None:
         yield name
         return
@@ -57,10 +41,10 @@ def _imports(name: ast.alias, aliases: Mapping[str, str]) -> Iterator[ast.alias]
     if name.asname is not None:
         yield _alias(renamed, name.asname, name)
         return
-    if renamed != aliases[package]:
+    if renamed != _ALIASES[package]:
         # ``import a.b`` binds ``a``, and loads ``a.b``.
         yield _alias(renamed, None, name)
-    yield _alias(aliases[package], package, name)
+    yield _alias(_ALIASES[package], package, name)
 
 
 def _alias(name: str, asname: str | None, place: ast.alias) -> ast.alias:

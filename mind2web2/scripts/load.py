@@ -19,7 +19,7 @@ from types import CodeType, ModuleType
 from typing import Any
 
 from mind2web2.errors import EvalScriptError
-from mind2web2.scripts.imports import missing_name, own_script_aliases, rename_imports
+from mind2web2.scripts.imports import missing_name, rename_imports
 from mind2web2.scripts.limits import MODULE_PREFIX
 from mind2web2.scripts.loops import NAMES, watch_loops
 from mind2web2.utils.api_misuse import ScriptNames
@@ -63,7 +63,7 @@ def load_eval_script(path: str | Path) -> EvaluateAnswer:
         raise FileNotFoundError(
             f"no eval script {path}: check the task id and the eval scripts folder"
         )
-    code = _compiled(script_path).code
+    code = _compiled(script_path.read_bytes(), script_path).code
     module = _new_module(script_path)
     sys.modules[module.__name__] = module
     try:
@@ -85,7 +85,9 @@ def _attributes(script_path: Path) -> frozenset[str]:
     files = {str(getattr(each, "__file__", None)) for each in list(sys.modules.values())}
     folder = str(script_path.parent.absolute())
     helpers = [Path(file) for file in files if file.startswith(folder) and file.endswith(".py")]
-    return frozenset().union(*(_compiled(path).attributes for path in {script_path, *helpers}))
+    return frozenset().union(
+        *(_compiled(path.read_bytes(), path).attributes for path in {script_path, *helpers})
+    )
 
 
 @dataclass(frozen=True)
@@ -103,17 +105,9 @@ class _Compiled:
     attributes: frozenset[str]
 
 
-def _compiled(path: Path) -> _Compiled:
-    return _compiled_source(path.read_bytes(), path, tuple(sorted(own_script_aliases().items())))
-
-
 @lru_cache(maxsize=64)
-def _compiled_source(source: bytes, path: Path, _aliases: tuple[tuple[str, str], ...]) -> _Compiled:
-    """Return a script's code.
-
-    Args:
-        _aliases: that were set; the code depends on them.
-    """
+def _compiled(source: bytes, path: Path) -> _Compiled:
+    """Return a script's code."""
     with warnings.catch_warnings():
         # Published scripts stay as they are: an odd escape in one is not the user's to mend.
         warnings.simplefilter("ignore")
@@ -153,7 +147,7 @@ def check_toolkit_names(path: Path) -> None:
     Raises:
         EvalScriptError: one does not exist.
     """
-    if problem := _compiled(path).missing:
+    if problem := _compiled(path.read_bytes(), path).missing:
         raise EvalScriptError(f"script {path.name} {problem}")
 
 

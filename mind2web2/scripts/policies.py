@@ -11,7 +11,7 @@ import os
 import random
 import sys
 import time
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from functools import cache, cached_property
@@ -31,10 +31,6 @@ from mind2web2.pages.library import PageLibrary
 from mind2web2.rubric.verdicts import Evidence, ExtractionRecord, Undecided
 from mind2web2.rubric.written_tree import WrittenNode, read_tree
 from mind2web2.scripts.call import ScriptCall
-from mind2web2.scripts.imports import (
-    own_script_aliases,
-    set_script_aliases,
-)
 from mind2web2.scripts.isolation.effects import watch_effects
 from mind2web2.scripts.limits import LoopGuard, ScriptStops
 from mind2web2.scripts.load import EvaluateAnswer, unload_eval_script
@@ -74,24 +70,21 @@ class Surroundings:
     """The worker's command gives scripts these, as in an evaluation.
 
     Args:
-        aliases: of packages that scripts import, beside those that are built in.
         import_paths: where scripts find their helper modules.
     """
 
-    aliases: Mapping[str, str]
     import_paths: tuple[str, ...]
 
     @classmethod
     def of_command(cls) -> Surroundings:
         """Return the surroundings of this process."""
-        return cls(own_script_aliases(), tuple(sys.path))
+        return cls(tuple(sys.path))
 
     def take_over(self) -> None:
         """Apply these surroundings to this worker."""
         kept = scrubbed_environment(os.environ)
         os.environ.clear()
         os.environ.update(kept)
-        set_script_aliases(self.aliases)
         sys.path += [path for path in self.import_paths if path not in sys.path]
 
 

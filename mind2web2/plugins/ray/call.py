@@ -26,7 +26,6 @@ from mind2web2.runs.run import RunProgress, evaluate_work
 from mind2web2.runs.session import OwnParts, open_run
 from mind2web2.runs.settings import RunSettings
 from mind2web2.scripts.call import DualSemaphore
-from mind2web2.scripts.imports import set_script_aliases
 
 _NEWS_EVERY_S = 1.0
 # The contents of files by their paths from a root, each with its time of modification.
@@ -47,7 +46,6 @@ class Order:
     agent_name: str
     variables: Mapping[str, str] = field(repr=False)
     prices: Mapping[str, OwnPrice]
-    aliases: Mapping[str, str]
     version: str
 
 
@@ -115,7 +113,6 @@ def judge_answers(
         return Judged(problem=problem)
     os.environ.update(order.variables)
     set_own_prices(order.prices)
-    set_script_aliases(order.aliases)
     with tempfile.TemporaryDirectory(prefix="mind2web2-ray-") as folder:
         root = Path(folder)
         write_files(root, {**shared, **own})

@@ -37,7 +37,6 @@ from mind2web2.runs.concurrency import Concurrency
 from mind2web2.runs.run import AnswerRunner
 from mind2web2.runs.session import Session
 from mind2web2.runs.settings import RunSettings
-from mind2web2.scripts.imports import own_script_aliases
 from mind2web2.utils.path_config import PathConfig
 
 log = logging.getLogger(__name__)
@@ -381,7 +380,6 @@ class _Cluster:
             agent_name,
             variables,
             own_prices(),
-            own_script_aliases(),
             __version__,
         )
 

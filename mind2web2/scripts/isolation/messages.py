@@ -62,7 +62,6 @@ class HomeJob:
         folder: the working directory.
         import_paths: ``sys.path``.
         prices: the user's own, by model.
-        aliases: of packages that scripts import, beside those that are built in.
         as_of: where the script's clock stands still; ``None`` for the real time.
         zone: of the script's local time; ``None`` for that of the process.
         is_loaded_late: each pass loads the script itself.
@@ -74,7 +73,6 @@ class HomeJob:
     folder: Path
     import_paths: list[str]
     prices: dict[str, OwnPrice]
-    aliases: dict[str, str]
     as_of: datetime | None = None
     zone: str | None = None
     is_loaded_late: bool = False

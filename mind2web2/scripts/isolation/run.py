@@ -24,7 +24,6 @@ from mind2web2.llm_client.own_price import OwnPrice
 from mind2web2.llm_client.prices import own_prices
 from mind2web2.pages.answer_cache import AnswerCache
 from mind2web2.scripts.call import DualSemaphore, ScriptCall, checked_result
-from mind2web2.scripts.imports import own_script_aliases
 from mind2web2.scripts.isolation.homes import ScriptHomes, script_homes
 from mind2web2.scripts.isolation.messages import Ahead, HomeJob, PassJob
 from mind2web2.scripts.isolation.pass_process import AnswerProcesses, answer_processes
@@ -157,7 +156,6 @@ def home_of(call: ScriptCall, isolation: Isolation) -> HomeJob:
         # Last of all, Python looks in the script's own folder.
         import_paths=[*sys.path, str(call.script_path.parent.absolute())],
         prices=own_prices(),
-        aliases=own_script_aliases(),
     )
 
 

@@ -32,7 +32,6 @@ from mind2web2.pages.answer_cache import AnswerCache
 from mind2web2.pages.cache import CacheFileSys
 from mind2web2.prompts import address_flags
 from mind2web2.scripts.clock import ScriptClock
-from mind2web2.scripts.imports import set_script_aliases
 from mind2web2.scripts.isolation.answer_client import AnswerClient
 from mind2web2.scripts.isolation.effects import SHARED_MEMORY, watch_effects
 from mind2web2.scripts.isolation.fork_loop import ForkLoop
@@ -116,7 +115,6 @@ class ScriptHome:
         if job.prices:
             # For scripts that ask what tokens cost.
             import_module("mind2web2.llm_client.prices").set_own_prices(job.prices)
-        set_script_aliases(job.aliases)
         os.chdir(job.folder)
         sys.path[:] = job.import_paths
         allow_deep_trees()

@@ -6,13 +6,11 @@ import logging
 import os
 import sys
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import IO, Any
 
-from rich import box
 from rich.console import Console
-from rich.measure import Measurement
 from rich.table import Table
 from rich.text import Text
 
@@ -135,31 +133,3 @@ def warnings_on(console: Console) -> Iterator[None]:
         yield
     finally:
         package.removeHandler(handler)
-
-
-def print_amounts(
-    console: Console,
-    title: str,
-    kind: str,
-    columns: Sequence[str],
-    rows: Mapping[str, Sequence[str]],
-) -> None:
-    """Print rows of amounts by name, as lines where a table would be too wide."""
-    table = Table(title=title, box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
-    table.add_column(kind, no_wrap=True)
-    for column in columns:
-        table.add_column(column, justify="right", no_wrap=True)
-    for name, cells in rows.items():
-        table.add_row(name, *cells)
-    unbounded = console.options.update(max_width=10_000)
-    if (
-        not console.is_terminal
-        or Measurement.get(console, unbounded, table).maximum > console.width
-    ):
-        for name, cells in rows.items():
-            amounts = ", ".join(
-                f"{column} {cell}" for column, cell in zip(columns, cells, strict=True)
-            )
-            line(console, f"{title}: {name}: {amounts}")
-        return
-    console.print(table)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 
-from mind2web2.cli.console import line, plain_console, print_amounts
+from mind2web2.cli.console import line, plain_console, print_table
 from mind2web2.cli.displays import uncached_text
 from mind2web2.results.answers import RunFolders, TaskWork
 from mind2web2.results.freshness import Conditions
@@ -13,9 +13,9 @@ from mind2web2.runs.estimate import Amounts, PlannedRun, RunEstimate, estimate_r
 from mind2web2.runs.named_judge import judge_spec
 from mind2web2.runs.settings import RunSettings
 from mind2web2.utils.path_config import PathConfig
-from mind2web2.utils.text import counted, dollars, dollars_as_given
+from mind2web2.utils.text import dollars, dollars_as_given
 
-_COLUMNS = ("answers", "judge requests", "tokens in", "out", "dollars", "based on")
+_COLUMNS = ("answers", "requests", "tokens in", "out", "dollars", "results")
 
 
 def print_estimate(
@@ -31,12 +31,18 @@ def print_estimate(
     )
     estimate = estimate_run(run)
     answers = {task.task_id: len(task.answers) for task in work}
-    rows = {
-        task_id: _cells(amounts, answers[task_id], estimate.results[task_id])
+    rows = [
+        (task_id, *_cells(amounts, answers[task_id], estimate.results[task_id]))
         for task_id, amounts in estimate.amounts.items()
-    }
+    ]
     if rows:
-        print_amounts(console, "Estimate", "task", _COLUMNS, rows)
+        print_table(
+            console,
+            "Estimate",
+            ("task", *_COLUMNS),
+            rows,
+            caption="from earlier results; without any, from a run with made-up replies",
+        )
     for text in _lines(run, estimate, settings):
         line(console, text)
     line(console, "Nothing was asked or written.")
@@ -57,11 +63,7 @@ def _plan_run(settings: RunSettings, folders: RunFolders, work: Sequence[TaskWor
 def _cells(amounts: Sequence[Amounts], answers: int, results: int) -> tuple[str, ...]:
     *counts, cost_usd = total(amounts)
     numbers = (*(f"{round(count):,}" for count in counts), dollars(cost_usd))
-    return f"{len(amounts)} of {answers}", *numbers, _basis(results)
-
-
-def _basis(results: int) -> str:
-    return counted(results, "earlier result") if results else "a run with made-up replies"
+    return f"{len(amounts)} of {answers}", *numbers, str(results)
 
 
 def _lines(run: PlannedRun, estimate: RunEstimate, settings: RunSettings) -> Iterator[str]:

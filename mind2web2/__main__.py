@@ -2,13 +2,16 @@
 
 import signal
 import sys
-
-from mind2web2.cli import main
+from importlib import import_module
 
 
 def command() -> None:
     """Run the command and end this process."""
-    status = main()
+    try:
+        status = import_module("mind2web2.cli").main()
+    except KeyboardInterrupt:
+        # While modules are loaded; later, each command says itself what is kept.
+        status = 130
     # While the interpreter ends, Ctrl-C has nothing to stop, and Python would print a traceback.
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     sys.exit(status)

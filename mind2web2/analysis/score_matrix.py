@@ -82,7 +82,7 @@ def _grid_of_scored(table: _Table) -> ScoreGrid:
     tasks = _in_natural_order(task for task, _ in scores)
     sizes = Counter(run for _, run in scores)
     runs = _in_natural_order(sizes)
-    warnings = _missing_warnings(missing, "not counted in the averages", len(known_tasks))
+    warnings = _missing_warnings(missing, "not counted in the averages")
     incomplete = []
     for run in runs:
         if sizes[run] < len(tasks):
@@ -106,7 +106,7 @@ def _grid_of_tasks(table: _Table, tasks: Sequence[str]) -> ScoreGrid:
             # A missing answer counts as 0.
             scores[task, run] = known_scores.get((task, run), 0.0)
     missing = _missing(table, tasks, runs)
-    warnings = _missing_warnings(missing, "counted as 0", len(tasks))
+    warnings = _missing_warnings(missing, "counted as 0")
     if outside:
         warnings.append(f"tasks that were not asked for, left out: {name_list(outside)}")
     warnings += _unequal_chances(table, tasks, runs)
@@ -150,7 +150,7 @@ def _missing(table: _Table, tasks: Sequence[str], runs: Sequence[str]) -> tuple[
     return tuple(found)
 
 
-def _missing_warnings(missing: Iterable[MissingAnswer], treatment: str, tasks: int) -> list[str]:
+def _missing_warnings(missing: Iterable[MissingAnswer], treatment: str) -> list[str]:
     absent: dict[str, list[str]] = {}
     unanswered: list[str] = []
     unscored = 0
@@ -165,16 +165,6 @@ def _missing_warnings(missing: Iterable[MissingAnswer], treatment: str, tasks: i
     warnings = []
     if unscored:
         warnings.append(f"answers without a score: {unscored}, {treatment}")
-    answered = tasks - len(unanswered)
-    # A run that few tasks have is more likely a stray answer than many missing ones.
-    for run, lacking in list(absent.items()):
-        having = answered - len(lacking)
-        if len(lacking) > having:
-            del absent[run]
-            warnings.append(
-                f"{run} exists for only {having} of {answered} tasks, but counts as a run; "
-                "if it is there by mistake, remove it from answers and results"
-            )
     names = [f"{task} {run}" for run, lacking in absent.items() for task in lacking]
     if names:
         warnings.append(f"missing answers: {len(names)} ({name_list(names)}), {treatment}")

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Annotated
+from typing import IO, Annotated, Literal
 
 from pydantic import AfterValidator, AliasChoices, BaseModel, Field, ValidationError
 
@@ -15,6 +15,7 @@ from mind2web2.benchmark.task_lists import Task, csv_rows
 from mind2web2.errors import AnswerError, ResultWriteError, UsageError
 from mind2web2.results.answers import (
     MAX_ANSWER_BYTES,
+    answer_file,
     is_empty_answer,
     read_answer,
     uniform_text,
@@ -58,6 +59,8 @@ class _Row(BaseModel):
         None, ge=0, le=MAX_TIME_S, validation_alias=AliasChoices("seconds", "time_seconds")
     )
     model: str | None = Field(None, validation_alias=AliasChoices("model", "agent"))
+    # A run that failed is an empty answer: whatever text it has is not to be judged.
+    status: Literal["answered"] = "answered"
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,8 +90,11 @@ class ImportedRun:
     meta: JsonObject
 
     def is_stored(self) -> bool:
-        """Tell whether the folder has this answer."""
+        """Tell whether the folder has this answer, with this meta file."""
         if not self.place.answer.exists():
+            return False
+        stored = answer_file(self.place.answer)
+        if (stored.time_s, stored.model) != (self.meta.get("time_seconds"), self.meta.get("model")):
             return False
         if not self.text:
             return is_empty_answer(self.place.answer)
@@ -100,9 +106,8 @@ class ImportedRun:
     def write(self) -> None:
         """Write answer and meta file. Raises ResultWriteError: the folder cannot be written."""
         try:
-            if self.meta:
-                meta = (json.dumps(self.meta) + "\n").encode()
-                write_whole(self.place.answer.with_suffix(".meta.json"), meta)
+            meta = (json.dumps(self.meta) + "\n").encode()
+            write_whole(self.place.answer.with_suffix(".meta.json"), meta)
             # Last: an answer that is there is not imported again.
             write_whole(self.place.answer, self.text.encode())
         except OSError as error:

@@ -119,8 +119,9 @@ def csv_rows(
                 f"the columns, separated by commas, are {', '.join(columns) or 'none'}"
             )
         for row in reader:
-            if None in row:
-                raise UsageError(f"{path}, line {reader.line_num}: more fields than columns")
+            if None in row or None in row.values():
+                which = "more" if None in row else "fewer"
+                raise UsageError(f"{path}, line {reader.line_num}: {which} fields than columns")
             yield reader.line_num, row
     except csv.Error as error:
         raise UsageError(f"{path}, line {reader.reader.line_num}: {error}") from error

@@ -14,7 +14,7 @@ from typing import BinaryIO
 
 from mind2web2.errors import UsageError
 from mind2web2.results.claim_facts import claim_facts, is_claim
-from mind2web2.results.known_answers import folder_names, task_answers
+from mind2web2.results.known_answers import agent_answers, folder_names, task_answers
 from mind2web2.results.result_file import ResultFile
 from mind2web2.results.scored_answer import ScoredAnswer
 from mind2web2.results.stored_results import (
@@ -146,7 +146,9 @@ def answer_rows(agent: str, root: Path) -> Iterator[AnswerRecord]:
         for answer in task_answers(root, agent, task_id):
             is_empty = False
             found = latest_result(answer_results_dir(root, agent, task_id, answer.answer_name))
-            yield _answer_record(agent, answer, None if found is None else found.unchanged())
+            content = None if found is None else found.unchanged()
+            # A stored result may not count, as where the answer was emptied since.
+            yield _answer_record(agent, answer, content if answer.reason is None else None)
     if is_empty:
         raise UsageError(
             f"no results of agent {agent} under {root}: run mind2web2 evaluate {agent} first"
@@ -155,8 +157,15 @@ def answer_rows(agent: str, root: Path) -> Iterator[AnswerRecord]:
 
 def leaf_rows(agent: str, root: Path) -> Iterator[LeafRecord]:
     """Yield the leaves of an agent's newest results; one result is in memory at a time."""
+    left_out = {
+        (answer.task_id, answer.answer_name)
+        for answer in agent_answers(root, agent)
+        if answer.reason is not None
+    }
     for task_id, name, loaded in latest_results(root, agent):
-        yield from leaf_records(agent, task_id, name, loaded.unchanged())
+        content = loaded.unchanged()
+        if (task_id, name) not in left_out:
+            yield from leaf_records(agent, task_id, name, content)
 
 
 def without_texts(record: Record) -> Record:

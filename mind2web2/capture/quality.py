@@ -73,6 +73,8 @@ def failure_of_navigation(message: str) -> PageFailureError:
     """Translate the browser's error message for a failed navigation."""
     found = _NET_ERROR.search(message)
     if found is None:
+        if "invalid URL" in message:
+            return PageFailureError(_IN_WORDS["ERR_INVALID_URL"])
         timed_out = "Timeout" in message
         reason = "the page did not answer in time" if timed_out else message.splitlines()[0][:300]
         kind: TroubleKind = "timeout" if timed_out else "navigation_error"

@@ -256,7 +256,7 @@ def value_fault(fault: Any, fields: Collection[str] = ()) -> str:
     """Return what pydantic says is wrong with a value, and the value."""
     name = fault["loc"][-1] if fault["loc"] else ""
     if fault["type"] == "extra_forbidden":
-        close = nearest_name(name, fields)
+        close = nearest_name(name, set(fields) - {name})
         return f"unknown field '{name}'" + (f": did you mean '{close}'?" if close else "")
     if fault["type"] == "missing":
         return f"'{name}' is missing"

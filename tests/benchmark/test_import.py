@@ -74,6 +74,19 @@ def test_csv(folder):
     assert (folder / "answers/bot/mill/answer_1.md").read_text() == ""
 
 
+def test_a_meta_file_goes_with_its_answer(folder):
+    """Another one counts as another answer, and none stays behind."""
+    old = lines({"task_id": "lake", "answer": "Deep.", "seconds": 9, "model": "solo3"})
+    take(folder, "a.jsonl", old)
+    meta = folder / "answers/bot/lake/answer_1.meta.json"
+    new = lines({"task_id": "lake", "answer": "Deep.", "seconds": 77})
+    assert take(folder, "b.jsonl", new).returncode == 2
+    assert "1 stored" in take(folder, "b.jsonl", new, "--overwrite").stdout
+    assert read_json(meta) == {"time_seconds": 77}
+    take(folder, "c.jsonl", lines({"task_id": "lake", "answer": "Flat."}), "--overwrite")
+    assert read_json(meta) == {}
+
+
 def test_other_answers_are_kept(folder):
     """Until --overwrite."""
     take(folder, "a.jsonl", lines({"task_id": "lake", "answer": "Deep."}))
@@ -181,6 +194,12 @@ GOOD = lines({"task_id": "mill", "answer": "x"})
             "a.csv",
             "task_id,answer\nlake,x,y\n",
             "a.csv, line 2: more fields than columns",
+        ),
+        ("a.csv", "task_id,answer\nlake\n", "a.csv, line 2: fewer fields than columns"),
+        (
+            "a.jsonl",
+            GOOD + lines({"task_id": "lake", "answer": "I gave", "status": "error"}),
+            "line 2: status: Input should be 'answered'",
         ),
     ],
 )

@@ -298,13 +298,7 @@ def test_answers_that_do_not_exist_are_one_line(tmp_path, monkeypatch):
         add_result(tmp_path, answer, score)
     lines = call(main, "metrics", "bot").stdout.splitlines()
     assert "Warning: answers without a score: 1, not counted in the averages" in lines
-    assert (
-        "Warning: answer_3 exists for only 1 of 5 tasks, but counts as a run; if it is there by "
-        "mistake, remove it from answers and results"
-    ) in lines
-    assert (
-        "Warning: missing answers: 2 (t3 answer_2, t4 answer_2), not counted in the averages"
-    ) in lines
+    assert any(text.startswith("Warning: missing answers: 6 (t1 answer_3, ") for text in lines)
     assert [line.split(":")[1] for line in lines if line.startswith("No result")] == [
         " t0/answer_3.md"
     ]

@@ -18,7 +18,8 @@ Take in what was made elsewhere: answers, the pages that an agent saw, judgments
 """
 ANSWERS = """\
 Store answers from a file of JSON lines or CSV. Each row has task_id (or question) and answer, and optionally
-run, seconds, cost_usd, model and status (answered, empty, error). If any row has an error, nothing is stored.
+run, seconds and model. A run in which the agent failed has an empty answer. If any row has an error, nothing
+is stored.
 
   mind2web2 import answers my_agent answers.jsonl
 """

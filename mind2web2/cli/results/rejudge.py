@@ -326,7 +326,7 @@ def _print(console: Console, found: _Figures) -> None:
     if found.repeatability is not None:
         for text in _repeated_lines(found.judges[1], found.repeatability):
             line(console, f"{found.agent}: {text}")
-    if found.agreement is not None:
+    if found.agreement is not None and found.agreement.leaves:
         for text in _agreement_lines(found.judges, found.agreement):
             line(console, f"{found.agent}: {text}")
 

@@ -53,7 +53,7 @@ from mind2web2.utils.program import command_line
 
 # In the folder of a check: the report with its verdicts, for a browser.
 PAGE_NAME = "report.html"
-_NO_HOST = "not opened: the host of no source was found, so this machine may be offline"
+_NO_HOST = "not opened: no host of the public web was found, so this machine may be offline"
 _NO_KEY = (
     "For verdicts, name a judge: set OPENAI_API_KEY, or choose another one with --llm_provider."
 )
@@ -126,6 +126,7 @@ class Check:
         return report.model_copy(
             update={
                 "retracted": [page.source for page in pages if page.is_retracted],
+                "invented": [page.source for page in pages if page.is_invented],
                 "contaminated": contaminated,
                 "precision_without": precision_without(report.statements, contaminated),
             }
@@ -151,8 +152,9 @@ class Check:
         """Return the page of each source as it is stored; reads files."""
         cache = self.cache.of(TASK)
         pages = [source_page(cache, source) for source in self.sources]
-        is_offline = all((page.problem or "").startswith("invented") for page in pages)
-        return [replace(page, problem=_NO_HOST) for page in pages] if is_offline else pages
+        if any(page.is_public for page in pages):
+            return pages
+        return [replace(page, problem=_NO_HOST) if page.is_invented else page for page in pages]
 
 
 def earlier_findings(name: str, checks: Path) -> CheckedReport | None:
@@ -211,7 +213,8 @@ def _status_of(
         line(command.console, _NO_KEY)
     if given.captures_pages and not given.estimate:
         for check in checks:
-            command.capture(check)
+            if status := command.capture(check):
+                return status
     return command.judge(checks) if has_judge else command.print_hints(checks)
 
 
@@ -232,8 +235,8 @@ class _Command:
     outputs: Sequence[Path]
     bounds: Sequence[Bound]
 
-    def capture(self, check: Check) -> None:
-        """Capture the pages of a report."""
+    def capture(self, check: Check) -> int:
+        """Capture the pages of a report, and return the exit status: 0, or 130 after Ctrl-C."""
         progress = CrawlProgress()
         settings = check.settings(self.settings)
 
@@ -252,7 +255,7 @@ class _Command:
             return 0
 
         stopped = "Stopped. The pages so far are kept: the same command continues from here."
-        run_to_exit(captured(), lambda: line(self.console, stopped))
+        return run_to_exit(captured(), lambda: line(self.console, stopped))
 
     def print_hints(self, checks: Sequence[Check]) -> int:
         """Print and write what may be wrong without a judge, and return the exit status."""

@@ -16,7 +16,6 @@ from mind2web2.results.result_file import ResultFile
 from mind2web2.utils.text import counted
 
 # As the capture words them: the name does not exist.
-_NEVER_RESOLVED = "there is no host"
 MARKS_WITHOUT_SOURCE = "Marks without a source"
 
 _LABELS: Mapping[FigureName, str] = {
@@ -55,7 +54,7 @@ class CheckedReport(BaseModel):
     figures: dict[FigureName, Figure | None]
     unresolved: list[str]
     uncited: list[str]
-    invented: list[str]
+    invented: list[str] = []
     contaminated: list[str] = []
     precision_without: Figure | None = None
     retracted: list[str] = []
@@ -114,7 +113,6 @@ def checked_report(name: str, read: ReadReport, result: ResultFile) -> CheckedRe
         figures=figures_of(statements),
         unresolved=read.unresolved,
         uncited=read.uncited,
-        invented=_invented_sources(statements),
         judge=result.judge_model,
     )
 
@@ -129,10 +127,3 @@ def precision_without(
         if not {source.page for source in statement.sources}.intersection(sources)
     ]
     return figures_of(others)["precision"]
-
-
-def _invented_sources(statements: list[StatementVerdict]) -> list[str]:
-    reasons = {source.source: source.reason for each in statements for source in each.sources}
-    invented = [source for source, reason in reasons.items() if _NEVER_RESOLVED in reason]
-    # If no host was found at all, this machine was rather offline.
-    return invented if len(invented) < len(reasons) else []

@@ -58,6 +58,7 @@ class SourcePage:
         read_at: the address whose page was read.
         is_stand_in: an archive's copy, an open copy or a DOI's landing page was read.
         content: a digest; equal for sources that have the same page.
+        is_public: a server of the public web has answered.
     """
 
     source: str
@@ -67,6 +68,12 @@ class SourcePage:
     read_at: str = ""
     is_stand_in: bool = False
     content: str | None = None
+    is_public: bool = False
+
+    @property
+    def is_invented(self) -> bool:
+        """Tell whether there is no host of this name."""
+        return (self.problem or "").startswith("invented")
 
     @property
     def is_retracted(self) -> bool:
@@ -219,6 +226,7 @@ def source_page(pages: CacheFileSys, source: str) -> SourcePage:
         read_at=record.archived_from or record.final_url if record else url,
         is_stand_in=record is not None and _is_stand_in(record),
         content=record.sha256 if record else None,
+        is_public=record is not None and record.status is not None and not record.is_private,
     )
     if kind is None:
         return page

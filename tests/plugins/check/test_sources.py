@@ -3,14 +3,17 @@
 import json
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 from servers.archive_server import ArchiveServer
 from servers.local_http import Answer, LocalHttp, Request
 
+from mind2web2.capture.models import CapturedPage, CaptureRecord
 from mind2web2.pages.cited_pages import AgentCache
 from mind2web2.pages.crawl import CrawlProgress
-from mind2web2.plugins.check.checking import TASK
+from mind2web2.plugins.check.checking import TASK, Check
 from mind2web2.plugins.check.sources import Capturing, source_page
+from mind2web2.plugins.check.statements import read_report
 from mind2web2.runs.settings import RunSettings
 
 HTML = {"Content-Type": "text/html"}
@@ -64,3 +67,25 @@ async def test_landing_pages_and_copies_stand_in_and_are_named(tmp_path: Path) -
     assert found[0].read_at.endswith("/doi/10.1000/dam")
     assert "/web/20200101000000" in found[1].read_at
     assert found[3].read_at.endswith("/open")
+
+
+def test_a_host_is_invented_only_where_the_public_web_has_answered(tmp_path: Path) -> None:
+    """Without an answer, this machine may be offline."""
+    gone = "https://no-such-host.invalid/a"
+    check = Check("dams", "", read_report(f"It is tall [1].\n\n[1]: {gone}\n"), tmp_path)
+    pages = check.cache.of(TASK)
+
+    def store(url: str, **details: Any) -> None:
+        day = "2026-01-02T03:04:05+00:00"
+        record = CaptureRecord(requested_url=url, final_url=url, captured_at=day, **details)
+        pages.put_capture(CapturedPage(record, text="The dam is tall."), url=url)
+
+    store(gone, kind=None, failure="there is no host no-such-host.invalid")
+    assert [page.problem[:10] for page in check.source_pages()] == ["not opened"]
+    other = "https://dam.example/"
+    store(other, kind="web", status=200, is_private=True)
+    text = f"It is tall [1].\n\nIt is wide [2].\n\n[1]: {gone}\n[2]: {other}\n"
+    check = Check("dams", text, read_report(text), tmp_path)
+    assert not any(page.is_invented for page in check.source_pages())
+    store(other, kind="web", status=200)
+    assert [page.is_invented for page in check.source_pages()] == [True, False]

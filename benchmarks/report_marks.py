@@ -19,7 +19,7 @@ from pathlib import Path
 from mind2web2.plugins.check.addresses import addresses_in
 from mind2web2.plugins.check.blocks import blocks_of
 from mind2web2.plugins.check.citations import Citation, read_citations
-from mind2web2.plugins.check.visible import visible
+from mind2web2.urls.visible import visible
 
 TABLE = Path(__file__).with_suffix(".tsv")
 NO_MARK = "-"

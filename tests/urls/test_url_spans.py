@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mind2web2.urls.markdown import bare_addresses, is_bare_address, url_spans
+from mind2web2.urls.spans import bare_addresses, is_bare_address, url_spans
 
 PIECES = st.sampled_from(
     [
@@ -92,16 +92,9 @@ def test_a_long_text_is_searched(unit):
 def test_bare_addresses(text, in_prose, in_code):
     """Code has more dotted names than prose that are not hosts; ``None`` means the same result."""
     assert [span.url for span in bare_addresses(text)] == in_prose.split()
-    assert [span.url for span in bare_addresses(text, is_code=True)] == (
+    assert [span.url for span in bare_addresses(f"`{text}`")] == (
         in_prose if in_code is None else in_code
     ).split()
-
-
-def test_known_addresses_are_passed_over():
-    """A host within a URL is not found once more, and places refer to the text as it is."""
-    text = "https://a.org/to=b.org/x c.org/y"
-    (span,) = bare_addresses(text, url_spans(text))
-    assert text[span.start : span.end] == span.url == "c.org/y"
 
 
 @pytest.mark.parametrize(

@@ -5,15 +5,20 @@ They are links, bare addresses, DOIs, and numbers of papers, trials, data sets a
 
 from __future__ import annotations
 
-import html
 import re
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import replace
 
-from mind2web2.urls.markdown import bare_addresses, url_span, url_spans
+from mind2web2.urls.markdown import (
+    Address,
+    blanked,
+    is_outside,
+    links_in,
+    outermost,
+    shown_addresses,
+)
 from mind2web2.urls.parts import undo_markdown_escapes
 
-_URL_START = re.compile(r"https?\\?:\\?/\\?/|www\.", re.IGNORECASE)
 # A DOI may have "<113::AID-CNE9>" or "[0001:ABC]" in it, unlike a tag.
 _DOI_TAIL = (
     r"10\.\d{4,9}/(?:<(?!/?[a-z]+\d?\s*/?>)[^<>\s]{1,40}>(?=[^\s<>])|\[[^\[\]\s]{1,40}\](?=[\w.;<])"
@@ -48,71 +53,24 @@ _NUMBERS = (
 )
 _CATALOGUES = [(re.compile(pattern, re.IGNORECASE), url) for pattern, url in _NUMBERS]
 _NUMBER = re.compile(rf"[a-z][a-z.-]*/\d{{7}}(?:v\d+)?|{_ISBN}|\d+", re.IGNORECASE)
-_NESTED = r"\((?:\\.|[^()\n\\]|\((?:\\.|[^()\n\\])*\))*\)"
-# As the link's brackets say; a name of a document may have spaces.
-_TARGET = re.compile(
-    rf"\(\s*(?:<(?P<angled>[^<>\n]*)>|(?P<plain>(?:\\.|{_NESTED}|[^()\s\\])+"
-    rf"(?:(?: (?:{_NESTED}|[^()\s\"'])+)+\.(?:pdf|html?|docx?|xlsx?|pptx?|csv|txt|jpe?g|png))?))"
-    r"\s*(?:\"[^\"\n]*\"|'[^'\n]*')?\s*\)",
-    re.IGNORECASE,
-)
-_DEFINITION = re.compile(
-    r"^[ \t>]{0,6}\[([^\]\n^][^\]\n]{0,80})\]:[ \t]*<?(https?://\S+?|doi:\S+?)>?(?:[ "
-    r"\t]+[\"'(].*)?$",
-    re.MULTILINE | re.IGNORECASE,
-)
-_REFERENCE = re.compile(r"\]\[([^\[\]\n]{0,80})\]")
-_ANCHOR = re.compile(
-    r"<a\b[^<>]*?\bhref\s*=\s*[\"']?([^\s\"'>]*)[^<>]*>(.*?)</a\s*>",
-    re.IGNORECASE | re.DOTALL,
-)
-_TAG = re.compile(r"<[^<>]*>")
-_MAX_NAME_CHARS = 1000
-
-
-@dataclass(frozen=True, slots=True)
-class Address:
-    """An address in a text.
-
-    Args:
-        start: where it begins, with the markup of its link.
-        url: as it is written, without markdown's escapes; empty for a link within the text.
-        name: the name of the link; ``None`` for a bare address.
-        label: of the definition that has the address, as ``1`` of ``[name][1]``.
-    """
-
-    start: int
-    end: int
-    url: str
-    name: str | None = None
-    is_picture: bool = False
-    label: str = ""
+# An address, a host with a path, or a local one: a host alone is a name.
+_PAGE = re.compile(r"https?://[^/]*(?:\.|localhost|\])|www\.|(?!https?:)[^/]+/.", re.IGNORECASE)
 
 
 def addresses_in(text: str) -> list[Address]:
-    """Return the addresses of a text in order.
-
-    Addresses within the name of a link count as its name.
-    """
-    links = _outermost([*_anchors(text), *_links(text), *_reference_links(text)])
-    links = _outermost([*links, *_dois(_blank_out(text, links))])
-    rest = _blank_out(text, links)
-    bare = [Address(span.start, span.end, span.url) for span in url_spans(rest)]
-    bare = [each for each in bare if "." in each.url or "localhost" in each.url]
-    rest = _blank_out(rest, bare)
-    identifiers = _outermost([*_identifiers(rest, _IDENTIFIER), *_catalogue_numbers(rest)])
-    rest = _blank_out(rest, identifiers)
-    without_scheme = [
-        Address(span.start, span.end, span.url)
-        for span in bare_addresses(rest)
-        if "/" in span.url.rstrip("/")
-    ]
-    found = [*links, *bare, *identifiers, *without_scheme]
+    """Return the addresses of a text in order; the address of a link within the text is empty."""
+    links = outermost([*links_in(text), *_identifiers(text, _DOI_ADDRESS)])
+    rest = blanked(text, links)
+    shown = [each for each in shown_addresses(rest) if _PAGE.match(each.url)]
+    rest = blanked(rest, sorted(shown, key=lambda each: each.start))
+    identifiers = outermost([*_identifiers(rest, _IDENTIFIER), *_catalogue_numbers(rest)])
+    found = [*map(_within, links), *shown, *identifiers]
     return sorted(found, key=lambda address: address.start)
 
 
-def _dois(text: str) -> Iterator[Address]:
-    return _identifiers(text, _DOI_ADDRESS)
+def _within(link: Address) -> Address:
+    is_source = is_outside(link.url) or _IDENTIFIER.fullmatch(link.url)
+    return link if is_source else replace(link, url="")
 
 
 def _identifiers(text: str, pattern: re.Pattern[str]) -> Iterator[Address]:
@@ -133,97 +91,3 @@ def _catalogue_numbers(text: str) -> Iterator[Address]:
                 name = text[start : number.end()]
                 yield Address(start, number.end(), url.format(number[0]), name)
                 start = number.end()
-
-
-def _outermost(links: Iterable[Address]) -> list[Address]:
-    """Return the links that lie within no other one."""
-    outermost: list[Address] = []
-    for link in sorted(links, key=lambda each: (each.start, -each.end)):
-        if not outermost or link.start >= outermost[-1].end:
-            outermost.append(link)
-    return outermost
-
-
-def _blank_out(text: str, addresses: Iterable[Address]) -> str:
-    pieces, position = [], 0
-    for address in addresses:
-        pieces += [text[position : address.start], " " * (address.end - address.start)]
-        position = address.end
-    return "".join([*pieces, text[position:]])
-
-
-def _links(text: str) -> Iterator[Address]:
-    openings = _openings(text)
-    for match in re.finditer(r"\](?=\()", text):
-        opening = openings.get(match.start())
-        target = _target(text, match.end()) if opening is not None else None
-        if opening is None or target is None:
-            continue
-        end, url = target
-        name = text[opening + 1 : match.start()]
-        is_picture = text[opening - 1 : opening] == "!"
-        named = next(url_spans(name), None)
-        # The target was cut, as at a comma; the name is the whole address.
-        url = named.url if named and named.url.startswith(url) else url
-        written = url if _is_outside(url) else ""
-        yield Address(opening - is_picture, end, written, name, is_picture)
-
-
-def _openings(text: str) -> dict[int, int]:
-    """Return for each closing bracket where its opening one stands."""
-    pairs: dict[int, int] = {}
-    stack: list[int] = []
-    for match in re.finditer(r"\\.|\[|\]|\n\s*\n", text):
-        mark = match[0]
-        if mark == "[":
-            stack.append(match.start())
-        elif mark == "]" and stack:
-            opening = stack.pop()
-            if match.start() - opening <= _MAX_NAME_CHARS:
-                pairs[match.start()] = opening
-        elif mark[0] == "\n":
-            stack.clear()
-    return pairs
-
-
-def _target(text: str, start: int) -> tuple[int, str] | None:
-    """Return where a link ends, and its target without escapes; ``None`` if it is no link."""
-    if target := _TARGET.match(text, start):
-        written = target["plain"] if target["angled"] is None else target["angled"]
-        return target.end(), html.unescape(undo_markdown_escapes(written.strip()))
-    # Its bracket is missing: the address ends as one in the text does.
-    scheme = _URL_START.match(text, start + 1)
-    span = url_span(text, start + 1, scheme.end()) if scheme else None
-    return (span.end, span.url) if span else None
-
-
-def _is_outside(url: str) -> bool:
-    """Tell whether a link's target is a page on the web."""
-    return bool(_URL_START.match(url) or _IDENTIFIER.fullmatch(url))
-
-
-def _reference_links(text: str) -> Iterator[Address]:
-    """Yield ``[name][label]`` and ``[label]`` whose label is defined; a number alone is a mark."""
-    targets = {
-        " ".join(label.split()).lower(): undo_markdown_escapes(url)
-        for label, url in _DEFINITION.findall(text)
-    }
-    if not targets:
-        return
-    openings = _openings(text)
-    for closing, opening in openings.items():
-        label = name = text[opening + 1 : closing]
-        second = _REFERENCE.match(text, closing)
-        end = closing + 1
-        if second:
-            label, end = second[1] or label, second.end()
-        url = targets.get(" ".join(label.split()).lower())
-        if url is not None and not name.strip("[]^\\ ").isdigit():
-            yield Address(opening, end, url, name, label=label)
-
-
-def _anchors(text: str) -> Iterator[Address]:
-    for match in _ANCHOR.finditer(text):
-        url = html.unescape(match[1])
-        name = _TAG.sub("", match[2])
-        yield Address(*match.span(), url if _is_outside(url) else "", name)

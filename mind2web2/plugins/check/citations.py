@@ -6,13 +6,13 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from mind2web2.plugins.check.addresses import Address
 from mind2web2.plugins.check.author_year import author_citations
 from mind2web2.plugins.check.blocks import Block
 from mind2web2.plugins.check.candidates import Candidate, CandidateFinder
 from mind2web2.plugins.check.decision import Evidence, decide
 from mind2web2.plugins.check.labels import labels_in
 from mind2web2.plugins.check.source_lists import ListFinder, SourceLists
+from mind2web2.urls.markdown import Address
 
 # Programs write these for their readers; a copy of the text has no addresses for them.
 _LOST = re.compile(

@@ -10,7 +10,7 @@ from typing import Any
 
 from mind2web2.plugins.check.findings import CheckedReport
 from mind2web2.plugins.check.scoring import ANSWER, TASK
-from mind2web2.plugins.check.visible import visible
+from mind2web2.urls.visible import visible
 from mind2web2.utils.path_config import PathConfig
 from mind2web2.viewer.catalog import Catalog
 from mind2web2.viewer.keys import AnswerKey, Json

@@ -9,10 +9,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import groupby, takewhile
 
-from mind2web2.plugins.check.addresses import Address
 from mind2web2.plugins.check.blocks import PLAIN_HEADING, Block
 from mind2web2.plugins.check.labels import EntryLabel, entry_label, is_short, labels_in
 from mind2web2.plugins.check.words import is_list_heading
+from mind2web2.urls.markdown import Address
 
 # "High-quality sources", "Most useful sources to start with": lists if most of their lines are
 # addresses.

@@ -17,7 +17,6 @@ from mind2web2.plugins.check.citations import Citation, read_citations
 from mind2web2.plugins.check.decision import Evidence
 from mind2web2.plugins.check.markup import without_markup
 from mind2web2.plugins.check.source_lists import Entry
-from mind2web2.plugins.check.visible import visible
 from mind2web2.plugins.check.words import (
     ABBREVIATION,
     FIRST_PERSON,
@@ -25,6 +24,7 @@ from mind2web2.plugins.check.words import (
     SOURCE_LABELS,
     SOURCE_LINE,
 )
+from mind2web2.urls.visible import visible
 
 
 class Statement(BaseModel):

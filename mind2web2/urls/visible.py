@@ -1,4 +1,4 @@
-"""A markdown report without what its readers do not see; places stay the same."""
+"""A markdown text without what its readers do not see; places stay the same."""
 
 from __future__ import annotations
 
@@ -7,10 +7,12 @@ import re
 _FRONT_MATTER = re.compile(
     r"\A\ufeff?---[ \t]*\n(?:[\w-]+:.*\n|[ \t]+.*\n|- .*\n|\n)*?(?:---|\.\.\.)[ \t]*(?=\n|\Z)"
 )
+_CODE = r"(?P<code>^(?P<fence>`{3,}+|~{3,}+).*?(?P=fence)|(?<!`)(?P<ticks>`++).*?(?P=ticks))"
+CODE = re.compile(_CODE, re.MULTILINE | re.DOTALL)
 # Code is seen as it is; after it come comments, hidden elements, and tags without meaning. One
 # without an end is passed over at the next one, so that the time grows with the text's length.
 _CODE_OR_UNSEEN = re.compile(
-    r"(?P<code>^(?P<fence>`{3,}+|~{3,}+).*?(?P=fence)|(?<!`)(?P<ticks>`++).*?(?P=ticks))"
+    rf"{_CODE}"
     r"|<!--(?:(?!<!--).)*?-->"
     r"|<(?P<hidden>span|div|p)\b[^<>]*\b(?:display:\s*none|visibility:\s*hidden|hidden)\b[^<>]*>"
     r"(?:(?!<(?P=hidden)\b[^<>]*hidden).)*?</(?P=hidden)[^<>]*>"

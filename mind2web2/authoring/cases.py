@@ -30,6 +30,7 @@ from mind2web2.scripts.yaml_lines import (
 )
 from mind2web2.utils.files import read_regular_file
 from mind2web2.utils.names import natural_key
+from mind2web2.utils.text import number
 from mind2web2.verification.run_questions import AskedClaim
 
 PERFECT = "perfect"
@@ -124,8 +125,8 @@ class CaseOutcome:
 
     def __str__(self) -> str:
         """Return both scores."""
-        expected = "-" if self.expected is None else f"{self.expected:.2f}"
-        got = "no score" if self.got is None else f"{self.got:.2f}"
+        expected = number(self.expected)
+        got = "no score" if self.got is None else number(self.got)
         return f"expected {expected}, got {got}"
 
 

@@ -17,6 +17,7 @@ from mind2web2.rubric.written_tree import WrittenNode
 from mind2web2.scripts.made_up import FieldShape
 from mind2web2.scripts.policies import PolicyRun
 from mind2web2.utils.facts import facts_of_kind
+from mind2web2.utils.text import number
 from mind2web2.verification.run_questions import AskedClaim
 
 # The kinds of findings, worst first, and what to do.
@@ -404,8 +405,8 @@ async def _other_items(variants: Variants) -> list[Finding]:
         scores = one.score or 0.0, same.score or 0.0
         if variants.is_full and scores[1] > scores[0] + MAX_POINTS:
             message = (
-                f"the same item {count} times in {name} scores {scores[1]:.2f}, once "
-                f"{scores[0]:.2f}"
+                f"the same item {count} times in {name} scores {number(scores[1])}, once "
+                f"{number(scores[0])}"
             )
             right = [leaf.id for leaf in variants.right_run.leaves if _is_code(leaf)]
             tests = tuple(test for test in right if not same.verdicts.get(test, True))
@@ -438,7 +439,7 @@ def _points(name: str, run: PolicyRun) -> Iterator[Finding]:
     if run.score is not None and run.score > MAX_POINTS:
         leaves = _scoring(run)
         source = f"points come from {names_of(leaves)}" if leaves else "no single leaf gives them"
-        message = f"{name} scores {run.score:.2f}: {source}"
+        message = f"{name} scores {number(run.score)}: {source}"
         yield Finding("points for nothing", message, leaves)
 
 
@@ -544,5 +545,5 @@ def refusal_of(right: Answer, run: PolicyRun) -> Finding | None:
         return None
     lost = refused or judged
     reason = f"{names_of(lost)} does not pass" if lost else "the script returns another score"
-    message = f"the right answer scores {run.score:.2f}: {reason}"
+    message = f"the right answer scores {number(run.score)}: {reason}"
     return Finding("right answer fails", message, tuple(lost))

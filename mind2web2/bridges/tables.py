@@ -14,7 +14,12 @@ from typing import BinaryIO
 
 from mind2web2.errors import UsageError
 from mind2web2.results.claim_facts import claim_facts, is_claim
-from mind2web2.results.known_answers import agent_answers, folder_names, task_answers
+from mind2web2.results.known_answers import (
+    agent_answers,
+    folder_names,
+    no_results,
+    task_answers,
+)
 from mind2web2.results.result_file import ResultFile
 from mind2web2.results.scored_answer import ScoredAnswer
 from mind2web2.results.stored_results import (
@@ -150,9 +155,7 @@ def answer_rows(agent: str, root: Path) -> Iterator[AnswerRecord]:
             # A stored result may not count, as where the answer was emptied since.
             yield _answer_record(agent, answer, content if answer.reason is None else None)
     if is_empty:
-        raise UsageError(
-            f"no results of agent {agent} under {root}: run mind2web2 evaluate {agent} first"
-        )
+        raise no_results(root, agent)
 
 
 def leaf_rows(agent: str, root: Path) -> Iterator[LeafRecord]:

@@ -141,8 +141,13 @@ def no_results(eval_results_root: Path, agent_name: str) -> UsageError:
     command = command_line("evaluate", agent_name)
     near = nearest_name(agent_name, others)
     meant = "" if near is None else f"did you mean {near}? Otherwise "
-    known = f". There are results of {name_list(others)}" if others else ""
+    known = (
+        f"There are results of {name_list(others)}"
+        if others
+        else f"If there are some, change from {Path.cwd()} to your project's folder, or name "
+        "theirs with --eval_results_root"
+    )
     return UsageError(
         f"no results of agent {agent_name} under {eval_results_root}: {meant}run {command} "
-        f"first{known}"
+        f"first. {known}"
     )

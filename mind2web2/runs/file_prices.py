@@ -18,7 +18,7 @@ from mind2web2.utils.names import did_you_mean
 
 _EXAMPLE = (
     '[prices."MODEL"], in quotes if it has a dot, with input and output in dollars per million '
-    "tokens"
+    "tokens, and settings above the tables"
 )
 _Dollars = Annotated[float, Field(ge=0, le=1e9)]
 

@@ -411,8 +411,8 @@ class RunSettings:
     max_cost: float | None = setting(
         None,
         Setting(
-            "stop asking when the run has cost this many dollars. Everything done is kept, and "
-            "the same command continues with as much again (with --overwrite it starts over)",
+            "stop asking when the run has cost this many dollars. Finished work is kept. Run "
+            "the same command again to spend up to the same amount more (--overwrite starts over)",
             parse=values.positive_dollars,
             metavar="USD",
             group=_COSTS,

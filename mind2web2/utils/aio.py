@@ -1,4 +1,4 @@
-"""Tasks that end together, work that several callers share, and a queue in front of a thread."""
+"""Asyncio helpers: gather with cancellation, single-flight, and a queue for a worker thread."""
 
 from __future__ import annotations
 

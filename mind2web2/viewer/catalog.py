@@ -30,7 +30,7 @@ from mind2web2.pages.cited_pages import AgentCache
 from mind2web2.pages.shared_words import unfair_sources
 from mind2web2.results.agent_summary import AgentSummary
 from mind2web2.results.cautions import own_family_caution
-from mind2web2.results.known_answers import agent_answers
+from mind2web2.results.known_answers import agent_answers, no_results
 from mind2web2.results.result_facts import result_facts
 from mind2web2.results.result_file import ResultFile
 from mind2web2.results.scored_answer import ResultFacts, ScoredAnswer
@@ -48,7 +48,6 @@ from mind2web2.rubric.written_tree import WrittenNode
 from mind2web2.utils.files import read_regular_file, text_sha256
 from mind2web2.utils.names import did_you_mean, is_file_name, name_list, natural_key
 from mind2web2.utils.path_config import PathConfig
-from mind2web2.utils.program import program
 from mind2web2.viewer.doubts import agent_doubts, leaf_doubts
 from mind2web2.viewer.keys import AnswerKey, Json, NoSuchResultError
 from mind2web2.viewer.markdown import markdown_tree
@@ -107,25 +106,14 @@ class Catalog:
     def agents(self) -> list[str]:
         """Return the names of the agents.
 
-        Raises NoSuchResultError: an agent has no results, or none has.
+        Raises UsageError: an agent has no results, or none has.
         """
-        root = self.paths.eval_results_root
-        known = self.known_agents()
-        if not known:
-            wanted = self._agents[0] if self._agents else "AGENT"
-            raise NoSuchResultError(
-                f"no results under {root}; make some with: {program()} evaluate {wanted}"
-            )
-        if missing := [name for name in self._agents if name not in known]:
-            raise NoSuchResultError(
-                f"no results of agent {missing[0]} under {root}; agents there: {name_list(known)}"
-            )
-        return self._agents or known
-
-    def known_agents(self) -> list[str]:
-        """Return the names of all agents that have results."""
         files = self.paths.eval_results_root.glob(f"*/{SUMMARY_NAME}")
-        return sorted({path.parent.name for path in files}, key=natural_key)
+        known = sorted({path.parent.name for path in files}, key=natural_key)
+        for name in self._agents or known or ["AGENT"]:
+            if name not in known:
+                raise no_results(self.paths.eval_results_root, name)
+        return self._agents or known
 
     def check_tasks(self) -> None:
         """Make sure that each task that was asked for is one of an agent's.

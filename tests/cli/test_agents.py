@@ -45,11 +45,13 @@ def test_unknown_agents_are_named_by_every_command():
 
 
 def test_without_any_results_no_agent_is_named(project):
-    """The line ends with what to run."""
+    """The line has the command to run, the folder where we looked, and the option."""
     project.results.rename(project.root / "away")
     for command in ("metrics", "verify-results"):
         run = call(main, command, AGENT)
-        assert run.stderr.endswith(f"run mind2web2 evaluate {AGENT} first\n")
+        assert f"run mind2web2 evaluate {AGENT} first. If there are some" in run.stderr
+        assert f"from {project.root} to" in run.stderr
+        assert run.stderr.endswith("with --eval_results_root\n")
 
 
 def test_one_result_is_enough(project):

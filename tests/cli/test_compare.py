@@ -222,7 +222,7 @@ def test_power_is_stated_within_possible_differences(tmp_path, monkeypatch):
     assert compared("one", "two")["metrics"]["avg_score"]["differences"][0]["detectable"] is None
     text = call(main, "compare", "one", "two").stdout
     assert (
-        "2 tasks are too few to show any difference in partial completion four times out of five."
+        "two against one: with 2 tasks, no difference in partial completion would show (80% power)."
         in text
     )
     assert (

@@ -57,6 +57,23 @@ def test_each_argument_is_explained():
             )
 
 
+def test_brackets_of_each_help_are_closed():
+    for parser in _parsers(CommandParser(prog="mind2web2")):
+        rendered = re.sub(r"[^][(){}]", "", parser.format_help())
+        while rendered != (rendered := re.sub(r"\(\)|\[\]|\{\}", "", rendered)):
+            pass
+        assert rendered == "", (parser.prog, rendered)
+
+
+def test_no_help_ends_in_the_middle_of_a_sentence():
+    middle = re.compile(r"([,;(]|\b(a|an|and|as|by|for|if|in|is|its|of|or|such|than|the|to|with))$")
+    for parser in _parsers(CommandParser(prog="mind2web2")):
+        whole = parser.format_help().partition("\n\n  mind2web2 ")[0]
+        texts = [action.help or "" for action in parser._actions]
+        for text in (*texts, *whole.split("\n\n")):
+            assert not middle.search(text.strip()), (parser.prog, text)
+
+
 def _parsers(together):
     """Yield the parser of each command and of each of its actions."""
     commands = together.add_subparsers()

@@ -77,14 +77,14 @@ def _print_power(console: Console, pair: Pair, tasks: int) -> None:
     # Where all tasks differ alike, their variance tells nothing about other tasks.
     if tasks < 2 or pair.detectable == 0:
         return
-    shown = "too few to show any difference in partial completion"
+    shown = "no difference in partial completion would show"
     if pair.detectable is not None:
         points = fixed(100 * pair.detectable, 0)
-        shown = f"enough to show a difference of {points} points in partial completion"
+        shown = f"only a difference of {points} points or more in partial completion would show"
     line(
         console,
-        f"Power of {pair.second_agent} against {pair.first_agent}: {counted(tasks, 'task')} are "
-        f"{shown} four times out of five.",
+        f"{pair.second_agent} against {pair.first_agent}: with {counted(tasks, 'task')}, {shown} "
+        "(80% power).",
     )
 
 

@@ -14,7 +14,6 @@ from mind2web2.analysis.correction_record import CorrectionRoots
 from mind2web2.cli.console import line, plain_console
 from mind2web2.cli.options import settings_of
 from mind2web2.errors import UsageError
-from mind2web2.results.known_answers import no_results
 from mind2web2.runs.settings import RunSettings
 from mind2web2.utils.names import check_name
 from mind2web2.utils.program import program
@@ -92,6 +91,8 @@ def _read_results(console: Console, catalog: Catalog) -> None:
 
 def run_report(options: argparse.Namespace) -> int:
     """Write the file and return the exit status."""
+    if options.output.suffix.lower() not in (".html", ".htm"):
+        raise UsageError(f"-o {options.output}: name a file that ends in .html")
     title = options.title or DEFAULT_TITLE
     content = ReportContent(
         pages=not options.no_pages, redact_tasks=options.redact_tasks, title=title
@@ -136,14 +137,9 @@ def _catalog(
     """
     agents = [check_name("agent", name.rstrip("/")) for name in named]
     paths = settings.paths
-    catalog = Catalog(
+    return Catalog(
         paths,
         agents,
         list(tasks),
         CorrectionRoots(paths.eval_results_root, *correctors),
     )
-    known = catalog.known_agents()
-    for agent in agents:
-        if agent not in known:
-            raise no_results(paths.eval_results_root, agent)
-    return catalog

@@ -10,8 +10,8 @@ from mind2web2.runs.settings import SETTINGS
 
 _DESCRIPTION = """\
 Find out whether a report is true: find its statements and the sources that each cites, open the pages, and
-judge each claim by each page. Nothing has to be set up; results are kept in checks/NAME/, and the same
-command continues. A report that has changed asks only about what changed.
+judge each claim by each page. You need no project. Results go to checks/NAME/; run the
+command again to continue. If a report has changed, check asks only about what changed.
 
   mind2web2 check REPORT                      judge with OpenAI's o4-mini (OPENAI_API_KEY)
   mind2web2 check REPORT -o report.html       show the report with each statement marked
@@ -72,9 +72,8 @@ def add_command(commands: Subcommands) -> None:
     parser.add_argument(
         "--question",
         metavar="TEXT",
-        help="the question that the report answers: a source that has long passages of it is "
-        "flagged "
-        "(default: the report's title and its first question)",
+        help="the question that the report answers: sources that repeat long passages of it are "
+        "flagged (default: the report's title and its first question)",
     )
     parser.add_argument(
         "--archive",

@@ -127,7 +127,10 @@ def check_ending(path: Path, has_judge: bool) -> None:
     if suffix not in (".html", ".htm", ".json", ".xml"):
         raise UsageError(f"-o {path}: name a file that ends in .html, .json or .xml")
     if not has_judge and suffix != ".json":
-        raise UsageError(f"-o {path}: hints are written as .json; .html and .xml need a judge")
+        raise UsageError(
+            f"-o {path}: without a judge's key, check gives hints only: set the key, or name a "
+            "file that ends in .json"
+        )
 
 
 def write_hints(path: Path, hints: Sequence[Sequence[Hint]]) -> None:

@@ -18,7 +18,6 @@ from mind2web2.analysis.changed_pages import PROBES_FOLDER
 from mind2web2.cli.console import line, plain_console
 from mind2web2.cli.event_loop import run_to_exit
 from mind2web2.cli.options import given_settings, with_file
-from mind2web2.errors import UsageError
 from mind2web2.judge.store import FILE_NAME
 from mind2web2.pages.library import PageLibrary
 from mind2web2.plugins.probe.asking import Reply, ask_probes
@@ -28,6 +27,7 @@ from mind2web2.plugins.probe.estimate import estimate_lines
 from mind2web2.plugins.probe.outputs import print_report
 from mind2web2.plugins.probe.report import compared, probe_report
 from mind2web2.plugins.probe.survivors_page import survivors_page
+from mind2web2.results.known_answers import no_results
 from mind2web2.results.stored_results import latest_results
 from mind2web2.runs.session import open_run
 from mind2web2.runs.settings import RunSettings
@@ -71,10 +71,7 @@ def _judge_of_results(eval_results_root: Path, agent_name: str) -> str:
     for _, _, loaded in latest_results(eval_results_root, agent_name):
         if loaded.content.judge_model is not None:
             return loaded.content.judge_model
-    raise UsageError(
-        f"no results of agent {agent_name} in {eval_results_root}: run mind2web2 evaluate "
-        f"{agent_name} first"
-    )
+    raise no_results(eval_results_root, agent_name)
 
 
 @dataclass(frozen=True)

@@ -118,7 +118,7 @@ export function Agents({ agents: all, answers, places, options }) {
     <${Legend} columns=${columns} />
     ${
       agents.some((agent) => !Object.keys(agent.intervals).length) &&
-      html`<p class="hint">A 95% interval needs six tasks with different values.</p>`
+      html`<p class="hint">Too few tasks for a 95% interval: six with different values are needed.</p>`
     }
     <${Warnings} agents=${agents} />
     ${!answers.length && html`<p class="notice">There are no answers yet.</p>`}

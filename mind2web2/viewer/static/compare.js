@@ -11,8 +11,10 @@ export function Compare({ options }) {
   const { data: claims, error: claimsError } = useData("claims", {});
   const sides = useMemo(() => (data ? sidesOf(data) : []), [data]);
   if (!data || !claims) return html`<${Waiting} error=${error || claimsError} />`;
-  const one = sides.includes(options.a) ? options.a : sides[0];
-  const other = sides.includes(options.b) ? options.b : sides.find((side) => side !== one) || one;
+  // Two agents; with a single one, two of its runs.
+  const others = data.agents.length > 1 ? sides : sides.filter((side) => side.includes(" / "));
+  const one = sides.includes(options.a) ? options.a : others[0];
+  const other = sides.includes(options.b) ? options.b : others.find((side) => side !== one) || one;
   const tasks = differences(data, one, other);
   const flips = flipped(claims, one, other);
   /** @param {string} name @param {string} value */
@@ -24,7 +26,7 @@ export function Compare({ options }) {
       <${Choice} name="a" label="From" ...${{ sides, value: one, choose }} />
       <${Choice} name="b" label="to" ...${{ sides, value: other, choose }} />
     </div>
-    ${one === other && html`<p class="notice">Choose two different agents or runs.</p>`}
+    ${isPartOf(one, other) && html`<p class="notice">Choose two agents, or two runs.</p>`}
     <p>
       ${counted(tasks.length, "shared task")}, mean difference ${" "}
       <strong class=${sign(mean)}>${signed(mean)}</strong>; ${counted(flips.length, "leaf")} flipped.
@@ -97,7 +99,7 @@ function PairTests({ first, second, one, other }) {
             <th scope="col">difference</th>
             <th scope="col">95% interval</th>
             <th scope="col">p</th>
-            <th scope="col">not told apart from the best</th>
+            <th scope="col">tied with the best</th>
           </tr>
         </thead>
         <tbody>
@@ -117,8 +119,8 @@ function PairTests({ first, second, one, other }) {
       </table>
     </div>
     <p class="hint">
-      Over ${counted(tests.num_tasks, "task")} that both agents share. Who looks at several pairs needs smaller p-values: <code>${program} compare</code> with all agents corrects them.
-      ${detectable && ` These tasks show a true difference of ${number(detectable)} in partial completion four times out of five.`}
+      Over ${counted(tests.num_tasks, "task")} that both agents share. If you compare several pairs, some look different by chance: <code>${program} compare</code> with all agents corrects for that.
+      ${detectable && ` With these tasks, only a difference of ${number(detectable)} or more in partial completion would show (80% power).`}
     </p>
     ${tests.warnings.map((/** @type {string} */ text) => html`<p class="notice">${text}</p>`)}
   `;
@@ -179,6 +181,12 @@ function sidesOf(data) {
   const runs = new Set(data.answers.map((/** @type {any} */ row) => `${row.agent} / ${row.answer}`));
   const withAnswers = new Set(data.answers.map((/** @type {any} */ row) => row.agent));
   return [...data.agents.map((/** @type {any} */ agent) => agent.name).filter((/** @type {string} */ name) => withAnswers.has(name)), ...runs];
+}
+
+/** Whether two sides are the same, or one is a run of the other.
+ * @param {string} one @param {string} other */
+function isPartOf(one, other) {
+  return one === other || one.startsWith(`${other} / `) || other.startsWith(`${one} / `);
 }
 
 /** @param {string} side @param {string} agent @param {string} answer */

@@ -112,9 +112,9 @@ function Votes({ votes, check, steps, evidence }) {
 }
 
 const QUOTES = {
-  found: "found in what the judge was shown",
-  approximate: "nearly found in what the judge was shown",
-  not_found: "not found in what the judge was shown",
+  found: "found on the page",
+  approximate: "nearly found on the page",
+  not_found: "not found on the page",
 };
 
 /** @param {any} props */

@@ -64,7 +64,7 @@ function App() {
       ${
         known
           ? html`<${known.view} key=${route.view} steps=${route.steps} options=${route.options} />`
-          : html`<p class="notice error">There is no view of this address. <a href=${HOME}>${VIEWS[IN_NAVIGATION[0]].title}</a></p>`
+          : html`<p class="notice error">This address shows nothing. <a href=${HOME}>${VIEWS[IN_NAVIGATION[0]].title}</a></p>`
       }
     </main>
   `;

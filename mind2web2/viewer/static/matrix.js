@@ -16,7 +16,7 @@ export function Matrix({ answers, tasks, agents, places, chosen, current }) {
   return html`
     ${
       answers.some((row) => row.marks?.length) &&
-      html`<p class="hint"><span class="sign">!</span> something to look at; point at the score to see it, or filter by it</p>`
+      html`<p class="hint"><span class="sign">!</span> needs a look: open the score, or filter by it</p>`
     }
     <div class="table-wrap" tabindex="0">
       <table class="matrix">

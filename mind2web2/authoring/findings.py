@@ -321,12 +321,12 @@ class _Claims:
 
     def ignored(self, leaf: str, words: set[str]) -> Iterator[str]:
         """Yield the fields of which a leaf speaks by these words, and not by its claim."""
-        for field, number in self._same[leaf].items():
+        for field, count in self._same[leaf].items():
             name = frozenset(_words(field))
             is_about = name <= words and not name <= _COMMON_WORDS
             # "travel_time" is no "time".
             is_other = any(name <= longer for longer in self._followed[leaf])
-            if is_about and not is_other and number == self._tried[field]:
+            if is_about and not is_other and count == self._tried[field]:
                 yield field
 
 

@@ -50,21 +50,20 @@ _WALLS = {"challenge", "login_wall", "consent_wall"}
 
 @dataclass(frozen=True)
 class _Caching:
-    """The storage settings of a command: those that it shares with runs, and its own."""
+    """The storage settings of a command: those that it shares with runs, and its own.
+
+    Args:
+        model: the model that is asked for links, if the command line names a judge.
+    """
 
     settings: RunSettings
-    is_llm_asked: bool
+    model: str | None
     choice: Choice
     is_archive_asked: bool
     archive_url: str | None
     pages_at_once: int
     retries: int
     page_timeout_s: float
-
-    @property
-    def model(self) -> str | None:
-        """Return the model that is asked for links, if command line or file names a judge."""
-        return self.settings.model if self.settings.names_a_judge else None
 
     def suggested(self, agent_name: str, *more: str) -> str:
         """Return the same command with more words."""
@@ -79,12 +78,12 @@ class _Caching:
 def run(options: argparse.Namespace) -> int:
     """Cache the cited pages and return the exit status."""
     given = given_settings(options)
-    _check(given, options.no_llm, options.archive, options.archive_url)
+    _check(given, options.archive, options.archive_url)
     agent = options.agent.rstrip("/") if options.agent else None
-    named = given if options.no_llm else settings_of(options, is_announced=True)
+    named = settings_of(options, is_announced=True)
     caching = _Caching(
         replace(named, agent_name=agent),
-        is_llm_asked=not options.no_llm,
+        model=named.model if given.names_a_judge else None,
         choice=options.only or ("doubtful" if options.archive else "missing"),
         is_archive_asked=options.archive,
         archive_url=options.archive_url,
@@ -98,15 +97,7 @@ def run(options: argparse.Namespace) -> int:
     return _cache_pages(caching, paths, selected)
 
 
-def _check(given: RunSettings, no_llm: bool, archive: bool, archive_url: str | None) -> None:
-    names = (
-        "judge_model",
-        "judge_base_url",
-        "judge_extra_body",
-    )
-    asked = " and ".join(f"--{name}" for name in names if name in given.given)
-    if no_llm and asked:
-        raise UsageError(f"--no_llm asks no model: leave {asked} out")
+def _check(given: RunSettings, archive: bool, archive_url: str | None) -> None:
     if archive_url is not None and not archive:
         raise UsageError("--archive_url goes with --archive")
     if given.engine != PLAIN and (given.cdp_url or given.headed):
@@ -273,9 +264,7 @@ async def _cache_agent(
 ) -> list[TaskPages]:
     caching = run.caching
     cache = AgentCache(run.paths.cache_root / agent_name)
-    link_judge = None
-    if caching.is_llm_asked:
-        link_judge = LinkJudge(cache.folder / FOLDER_NAME, caching.model, ask)
+    link_judge = LinkJudge(cache.folder / FOLDER_NAME, caching.model, ask)
     archive = _archive(caching, answers)
     async with CrawlDisplay(run.console, run.progress):
         texts, unread = await asyncio.to_thread(answer_texts, answers)
@@ -296,8 +285,7 @@ async def _cache_agent(
             run.console,
             f"{counted(len(unread), 'answer')} could not be read: {', '.join(unread)}",
         )
-    if link_judge is not None:
-        _print_asking(run, link_judge.answers_not_judged)
+    _print_asking(run, link_judge.answers_not_judged)
     return tasks
 
 
@@ -337,11 +325,11 @@ def _print_asking(run: _Run, not_judged: int) -> None:
         )
     run.replies.clear()
     if not_judged:
-        reason = "no model was asked" if model is None else f"{model} could not be asked"
+        reason = "name a model with --judge_model" if model is None else f"{model} did not reply"
         line(
             run.console,
-            f"In {counted(not_judged, 'answer')}, {reason} for links written as plain words. If "
-            "your answers use normal links, nothing is missing.",
+            "Not looked for: links written as plain words, as in 'see example dot org', in "
+            f"{counted(not_judged, 'answer')} ({reason}).",
         )
 
 
@@ -369,7 +357,7 @@ async def _asking(run: _Run) -> AsyncIterator[AskForUrls | None]:
     ``None`` where no model is named or its key is missing.
     """
     settings, model = run.caching.settings, run.caching.model
-    if not run.caching.is_llm_asked or model is None:
+    if model is None:
         yield None
         return
     try:

@@ -112,19 +112,19 @@ class CrawlProgress:
 
 async def find_citations(
     answers_by_task: Mapping[str, Mapping[str, str]],
-    link_judge: LinkJudge | None,
+    link_judge: LinkJudge,
     progress: CrawlProgress,
 ) -> list[TaskCitations]:
     """Return the citations of answers, given as texts by task and file name."""
     limit = asyncio.Semaphore(_ANSWERS_AT_ONCE)
     progress.answers_total = sum(map(len, answers_by_task.values()))
 
-    progress.is_asking = link_judge is not None and link_judge.is_asking
+    progress.is_asking = link_judge.is_asking
 
     async def urls_of(answer: str, name: str) -> list[str]:
         async with limit:
             urls = await asyncio.to_thread(addresses_to_open, answer)
-            urls = [*urls, *(await link_judge.urls(answer, name) if link_judge else ())]
+            urls += await link_judge.urls(answer, name)
         progress.answers_read += 1
         return urls
 

@@ -18,7 +18,7 @@ from mind2web2.pages.library import PageLibrary
 from mind2web2.verification.messages import verification_messages
 
 HTML = {"Content-Type": "text/html"}
-OPTIONS = ("--allow_private_network", "--max_retries", "0", "--no_llm")
+OPTIONS = ("--allow_private_network", "--max_retries", "0")
 
 
 def page(words):

@@ -69,10 +69,6 @@ def test_options_with_an_effect_are_accepted(given):
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        (
-            ["--no_llm", "--judge_model", "m", "--judge_base_url", "http://x"],
-            "--no_llm asks no model: leave --judge_model and --judge_base_url out",
-        ),
         (["--headed", "--cdp_url", "http://127.0.0.1:1"], "leave --headed out"),
     ],
 )

@@ -296,7 +296,7 @@ def test_good_values():
         (
             batch_cache_main,
             ["--help"],
-            ["AGENT TASK", "--overall_timeout S", "(default: 120)", "--no_llm"],
+            ["AGENT TASK", "--overall_timeout S", "(default: 120)"],
         ),
         (
             cache_all_main,

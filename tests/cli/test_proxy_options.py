@@ -46,7 +46,6 @@ async def test_a_proxy_with_credentials(tmp_path, monkeypatch):
             options = (
                 "--proxy",
                 proxy.url_with_credentials,
-                "--no_llm",
                 "--max_retries",
                 "0",
             )
@@ -84,7 +83,7 @@ def test_options_that_make_no_sense(words, reason, tmp_path, monkeypatch):
     folder = tmp_path / "answers" / "bot" / "lake"
     folder.mkdir(parents=True)
     (folder / "answer_1.md").write_text("[weir](http://weir.example/)")
-    run = call(main, "cache", "bot", "--no_llm", *words)
+    run = call(main, "cache", "bot", *words)
     assert run.returncode == 2
     assert reason in run.stderr
     assert "secret" not in run.stderr

@@ -228,16 +228,17 @@ def test_the_key_of_the_environment_goes_to_no_server_of_the_file(project, monke
     assert "would send" not in call(evaluate_main, *RUN, "--estimate").stderr
 
 
-def test_cache_asks_the_model_that_the_file_names(project, server):
-    """A key alone names no model; the last line says what was asked and what it cost."""
+def test_cache_asks_a_model_only_if_an_option_names_it(project, server):
+    """The file gives server and price; the last line says what was asked and what it cost."""
+    write(project, server, '[prices."local-judge"]\ninput = 2.0\noutput = 4.0\n')
     without = call(main, "cache", "bot")
     assert (without.returncode, without.stderr) == (0, "")
     assert without.stdout.splitlines()[-1] == (
-        "In 1 answer, no model was asked for links written as plain words. If your answers use "
-        "normal links, nothing is missing."
+        "Not looked for: links written as plain words, as in 'see example dot org', in 1 answer "
+        "(name a model with --judge_model)."
     )
-    write(project, server, '[prices."local-judge"]\ninput = 2.0\noutput = 4.0\n')
-    run = call(main, "cache", "bot")
+    assert server.requests == []
+    run = call(main, "cache", "bot", "--judge_model", "local-judge")
     assert run.stdout.splitlines()[-1] == (
         "Asked local-judge for links written as plain words in 1 answer: 1 request, 2,000 tokens "
         "in, 500 out, $0.0060."

@@ -81,7 +81,7 @@ class CachingProject:
 
     def start(self, commands: Preloaded) -> Started:
         """Start a caching run."""
-        command = ["cache", AGENT, "--no_llm", *OPTIONS, "--max_concurrent_pages", 3]
+        command = ["cache", AGENT, *OPTIONS, "--max_concurrent_pages", 3]
         return commands.start(command, self.root, self.root / "output.txt")
 
     def cache(self, commands: Preloaded) -> None:

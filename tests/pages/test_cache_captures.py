@@ -329,7 +329,6 @@ COMMAND = [
     "from mind2web2.cli import main; raise SystemExit(main())",
     "cache",
     "bot",
-    "--no_llm",
     "--allow_private_network",
 ]
 

@@ -129,7 +129,8 @@ async def test_a_page_is_opened_as_it_is_cited(cache):
     answers = {
         "one": {"answer_1.md": " ".join(f"[page]({url})" for url in cited[:2]) + f" {cited[2]}"}
     }
-    citations = await find_citations(answers, None, CrawlProgress())
+    judge = LinkJudge(cache.folder, None, None)
+    citations = await find_citations(answers, judge, CrawlProgress())
     capturer = ScriptedCapturer()
     (task,), _ = await run(cache, capturer, *citations)
     opened = [
@@ -348,7 +349,8 @@ async def test_answers_give_citations(tmp_path):
     assert found[0].urls_by_answer == {"answer_1.md": [A], "answer_2.md": [A, B]}
     assert found[0].urls() == [A, B]
     assert (progress.answers_read, progress.answers_total) == (2, 2)
-    [alone, _] = await find_citations(answers, None, progress)
+    silent = LinkJudge(tmp_path / "none", None, None)
+    [alone, _] = await find_citations(answers, silent, progress)
     assert alone.urls() == [A]
 
 

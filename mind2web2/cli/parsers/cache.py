@@ -109,13 +109,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 def _add_link_options(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group(
         "links written as plain words",
-        "A model finds them, if one of these options or mind2web2.toml names it. Normal links "
-        "need no model.",
-    )
-    group.add_argument(
-        "--no_llm",
-        action="store_true",
-        help="ask no model, even if mind2web2.toml names one",
+        "A model finds them, if one of these options is there. Normal links need no model.",
     )
     names = [
         "llm_provider",

@@ -68,7 +68,7 @@ faults:
 # 30 runs on a Ray cluster with faults, compared with a plain run; 1 to 2 hours, as root. For example:
 # make cluster-faults CLUSTER="--runs 4 --answers 24 --faults node,vanish"
 cluster-faults:
-	PYTHONPATH=tests $(RUN) python -m plugins.ray.fault_runs $(CLUSTER)
+	PYTHONPATH=tests $(RUN) python -m products.ray.fault_runs $(CLUSTER)
 
 # Texts in answers and pages that try to instruct the judge: does each stay in its block, and is it flagged?
 injection:

@@ -27,11 +27,11 @@ from mind2web2.judge.protocol import QuestionContext
 from mind2web2.judge.store import JudgmentStore
 from mind2web2.llm_client.chat import ChatRequest
 from mind2web2.pages.crawl import CrawlProgress
-from mind2web2.plugins.check.checking import TASK, Check
-from mind2web2.plugins.check.hints import hints_of
-from mind2web2.plugins.check.sources import Capturing
-from mind2web2.plugins.check.statements import ReadReport
 from mind2web2.runs.settings import RunSettings
+from mind2web2_check.checking import TASK, Check
+from mind2web2_check.hints import hints_of
+from mind2web2_check.sources import Capturing
+from mind2web2_check.statements import ReadReport
 
 REPORTS, STATEMENTS, SEED = 30, 20, 7
 KIND = ("Dam", "Bridge", "Mill", "Lighthouse", "Tower", "Library", "Harbour", "Museum")

@@ -2,7 +2,7 @@
 
     uv run python benchmarks/labelled_set.py
 
-writes ``mind2web2/judge_check/labelled_set.json.xz``, which the package ships.
+writes ``mind2web2_trust/judge_check/labelled_set.json.xz``, which the package ships.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from pathlib import Path
 from invented import claims, extractions, force, passages
 from invented.book import Book
 
-from mind2web2.judge_check.labelled_set import SHIPPED, LabelledSet
+from mind2web2_trust.judge_check.labelled_set import SHIPPED, LabelledSet
 
 # Raise it with every change of what a seed gives: accuracies of different versions are not
 # compared.

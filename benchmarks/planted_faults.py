@@ -20,9 +20,9 @@ from typing import Any
 
 from measuring import title
 
-from mind2web2.authoring.cases import CaseHeader, case_text
-from mind2web2.authoring.findings import OFTEN_WRONG
-from mind2web2.authoring.rehearsal import JudgePrice, RehearsalPlan, TaskRehearsal, rehearse_task
+from mind2web2_authoring.cases import CaseHeader, case_text
+from mind2web2_authoring.findings import OFTEN_WRONG
+from mind2web2_authoring.rehearsal import JudgePrice, RehearsalPlan, TaskRehearsal, rehearse_task
 
 HEAD = """\
 import re

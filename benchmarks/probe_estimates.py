@@ -10,8 +10,8 @@ import random
 import sys
 from dataclasses import dataclass
 
-from mind2web2.plugins.probe.edits import CHANGES
 from mind2web2.statistics.agreement import share_by_task
+from mind2web2_trust.probe.edits import CHANGES
 
 SIMULATIONS = 500
 PROBES = 200

@@ -15,8 +15,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import product
 
-from mind2web2.plugins.check.html_text import html_text
-from mind2web2.plugins.check.statements import ReadReport, read_report
+from mind2web2_check.html_text import html_text
+from mind2web2_check.statements import ReadReport, read_report
 
 RAISED = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
 ARABIC = str.maketrans("0123456789", "٠١٢٣٤٥٦٧٨٩")

@@ -16,10 +16,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from mind2web2.plugins.check.addresses import addresses_in
-from mind2web2.plugins.check.blocks import blocks_of
-from mind2web2.plugins.check.citations import Citation, read_citations
 from mind2web2.urls.visible import visible
+from mind2web2_check.addresses import addresses_in
+from mind2web2_check.blocks import blocks_of
+from mind2web2_check.citations import Citation, read_citations
 
 TABLE = Path(__file__).with_suffix(".tsv")
 NO_MARK = "-"

@@ -33,9 +33,6 @@ from mind2web2.judge.transfer import export_judgments
 from mind2web2.llm_client.chat import ChatRequest
 from mind2web2.llm_client.messages import checked_messages, text_of
 from mind2web2.pages.library import PageLibrary
-from mind2web2.plugins.probe.asking import ask_probes
-from mind2web2.plugins.probe.cases import CaseReader, passed_claims
-from mind2web2.plugins.probe.drafting import Draft, Drafting
 from mind2web2.results.answers import RunFolders, select_work
 from mind2web2.results.result_file import ResultFile
 from mind2web2.rubric.written_tree import vote_groups
@@ -44,6 +41,9 @@ from mind2web2.runs.concurrency import Concurrency
 from mind2web2.runs.run import RunProgress, evaluate_work
 from mind2web2.scripts.call import DualSemaphore
 from mind2web2.utils.path_config import PathConfig
+from mind2web2_trust.probe.asking import ask_probes
+from mind2web2_trust.probe.cases import CaseReader, passed_claims
+from mind2web2_trust.probe.drafting import Draft, Drafting
 
 AGENT = "example"
 EXAMPLES = Path(__file__).parent

@@ -30,8 +30,8 @@ from mind2web2.judge.transfer import export_judgments
 from mind2web2.llm_client.chat import ChatRequest
 from mind2web2.pages.cited_pages import AgentCache, TaskCitations
 from mind2web2.pages.crawl import CrawlProgress, crawl
-from mind2web2.plugins.check.checking import TASK, Check
 from mind2web2.runs.answer import AnswerOutcome
+from mind2web2_check.checking import TASK, Check
 
 EXAMPLES = Path(__file__).resolve().parent
 CHECKS = EXAMPLES.parent / "checks"

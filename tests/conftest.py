@@ -57,7 +57,7 @@ def _environment(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
 
 _ON_REQUEST = ("live", "long", "scripts")
 _FIRST = (
-    "tests/plugins/ray/",
+    "tests/products/ray/",
     "tests/scripts/test_passes_of_cases.py",
     "tests/faults/test_processes.py",
     "tests/documents/test_site.py",

@@ -12,7 +12,7 @@ from typing import Any
 
 from invented.filler import Filler
 from invented.world import World, slug
-from mind2web2.judge_check.labelled_set import (
+from mind2web2_trust.judge_check.labelled_set import (
     FieldKind,
     LabelledClaim,
     LabelledForm,

@@ -11,7 +11,7 @@ from datetime import timedelta
 from invented.book import Book, row, table
 from invented.subjects import bridge, grid, museum
 from invented.world import MONTHS, long_date, slug
-from mind2web2.judge_check.labelled_set import Picture
+from mind2web2_trust.judge_check.labelled_set import Picture
 
 PAIRS = 7
 NEGATIONS = 8

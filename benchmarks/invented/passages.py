@@ -10,7 +10,7 @@ from datetime import timedelta
 
 from invented.book import Book, row, table
 from invented.world import long_date
-from mind2web2.judge_check.labelled_set import Picture
+from mind2web2_trust.judge_check.labelled_set import Picture
 
 PAIRS = 6
 # The page's words, the same in other words, and something else in such words.

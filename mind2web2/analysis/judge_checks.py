@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from mind2web2.judge.fitness import failure
 from mind2web2.judge.last_check import last_check
 from mind2web2.judge.record import CheckRecord, JudgeIdentity
-from mind2web2.judge_check.fitness import failure
 from mind2web2.results.result_file import ResultFile
 from mind2web2.results.stored_results import latest_result
 

@@ -49,11 +49,8 @@ _PARSERS = {
     "get": "benchmark",
     "validate": "benchmark",
     "submit": "benchmark",
-    "new": "new",
-    "rehearse": "rehearse",
     "cache": "cache",
     "import": "import_files",
-    "check-judge": "check_judge",
     "evaluate": "evaluate",
     "serve": "serve",
     "show": "show",
@@ -62,7 +59,6 @@ _PARSERS = {
     "report": "view",
     "metrics": "metrics",
     "compare": "metrics",
-    "rejudge": "rejudge",
     "verify-results": "verify_results",
 }
 

@@ -292,7 +292,7 @@ async def _cache_agent(
 def _capturer(caching: _Caching) -> AbstractAsyncContextManager[PageCapturer]:
     settings = replace(capture_settings(caching.settings), page_timeout_s=caching.page_timeout_s)
     if caching.settings.engine != PLAIN:
-        way = f"mind2web2.plugins.{caching.settings.engine}.engine:capturer"
+        way = f"mind2web2_{caching.settings.engine}.engine:capturer"
         capturer: AbstractAsyncContextManager[PageCapturer]
         capturer = load_function(way)(settings, caching.pages_at_once, caching.retries)
         return capturer

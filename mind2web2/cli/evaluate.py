@@ -31,7 +31,7 @@ def run(options: argparse.Namespace) -> int:
     if settings.estimate:
         way = "mind2web2.cli.estimate:print_estimate"
     elif settings.engine != PLAIN:
-        way = f"mind2web2.plugins.{settings.engine}.engine:evaluate"
+        way = f"mind2web2_{settings.engine}.engine:evaluate"
     else:
         way = "mind2web2.cli.evaluate_run:run_evaluation"
     status: int = load_function(way)(settings, agent_name, paths, work)

@@ -287,7 +287,7 @@ def _failed_check(check: CheckRecord | None) -> str | None:
     """Return that the judge failed its last check, if it had one."""
     if check is None:
         return None
-    failed: str | None = load_function("mind2web2.judge_check.fitness:failure")(check)
+    failed: str | None = load_function("mind2web2.judge.fitness:failure")(check)
     return failed
 
 

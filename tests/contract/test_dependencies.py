@@ -8,7 +8,8 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 # pydantic needs exactly one version of its core.
-OWN = {"mind2web2", "pydantic_core"}
+PACKAGES = [path.parent for path in sorted(ROOT.glob("mind2web2*/__init__.py"))]
+OWN = {*(path.name for path in PACKAGES), "pydantic_core"}
 
 
 def declared():
@@ -34,7 +35,8 @@ def test_all_that_is_imported_is_declared():
     distributions, wanted = packages_distributions(), declared()
     undeclared = {
         name: str(path.relative_to(ROOT))
-        for path in (ROOT / "mind2web2").rglob("*.py")
+        for package in PACKAGES
+        for path in package.rglob("*.py")
         for name in set(imported(path)) - sys.stdlib_module_names - OWN
         if not wanted & {each.lower().replace("_", "-") for each in distributions.get(name, [name])}
     }

@@ -24,7 +24,6 @@ ROOMS = (
     "api_tools",
     "verification",
     "evaluator",
-    "judge_check",
     "scripts",
     "results",
     "analysis",
@@ -32,12 +31,10 @@ ROOMS = (
     "scoring",
     "viewer",
     "benchmark",
-    "authoring",
     "bridges",
     "plugin",
     "cli",
     "__main__",
-    "plugins",
 )
 # Names that eval scripts import; the package itself imports the modules behind them.
 PUBLISHED = {

@@ -3,8 +3,10 @@
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
+import sysconfig
 import tomllib
 import zipfile
 
@@ -16,6 +18,23 @@ from mind2web2 import __version__
 from mind2web2.cli import main
 
 MAX_BYTES = 3_000_000
+# The packages beside the core, each with a command that is gone without it.
+PRODUCTS = {
+    "mind2web2_authoring": "rehearse",
+    "mind2web2_check": "check",
+    "mind2web2_inspect": None,
+    "mind2web2_ray": None,
+    "mind2web2_telemetry": None,
+    "mind2web2_trust": "check-judge",
+}
+# Without the installation of the clone that runs the tests.
+ALONE = """
+import sys
+sys.path += sys.argv[1:3]
+del sys.argv[1:3]
+from mind2web2.__main__ import command
+command()
+"""
 
 
 @pytest.fixture(scope="module")
@@ -65,6 +84,7 @@ def test_the_wheel_is_small_and_holds_no_tests(wheel):
         names = packed.namelist()
     assert {name.split("/")[0] for name in names} == {
         "mind2web2",
+        *PRODUCTS,
         f"mind2web2-{__version__}.dist-info",
     }
     assert [name for name in names if re.search(r"(^|/)(tests?|conftest|benchmarks)\b", name)] == []
@@ -73,7 +93,7 @@ def test_the_wheel_is_small_and_holds_no_tests(wheel):
     ] == []
     for part in (
         "viewer/static/main.js",
-        "judge_check/labelled_set.json.xz",
+        "mind2web2_trust/judge_check/labelled_set.json.xz",
         ".dist-info/entry_points.txt",
         "pages/barred.txt",
         "LICENSE",
@@ -126,6 +146,33 @@ def own_example(tmp_path_factory):
 def test_commands_work_outside_of_a_clone(unpacked, own_example, words):
     run = outside(unpacked, own_example, *words)
     assert (run.returncode, run.stderr) == (0, "")
+
+
+@pytest.mark.parametrize("product", PRODUCTS)
+def test_a_product_can_be_deleted(unpacked, own_example, tmp_path, product):
+    """With its folder and its entry points; all other commands stay."""
+    shutil.copytree(unpacked, tmp_path / "site", ignore=shutil.ignore_patterns(product))
+    [entries] = (tmp_path / "site").glob("*.dist-info/entry_points.txt")
+    lines = entries.read_text().splitlines()
+    entries.write_text("\n".join(line for line in lines if product not in line))
+    folders = (str(tmp_path / "site"), sysconfig.get_path("purelib"))
+
+    def run(*words):
+        return subprocess.run(
+            [sys.executable, "-S", "-c", ALONE, *folders, *words],
+            cwd=own_example,
+            check=True,
+            env=clean_environment(PYTHONPATH="") | {"UV": ""},
+            capture_output=True,
+            text=True,
+        ).stdout
+
+    commands = {line.split()[1] for line in run("--help", "all").splitlines()}
+    assert {"evaluate", *filter(None, PRODUCTS.values())} - commands == {PRODUCTS[product]} - {None}
+    assert "0.60" in run("metrics", "example")
+    assert "0.44" in run(
+        "evaluate", "example", "--llm_provider", "replay", "--judgments", "examples/judgments.jsonl"
+    )
 
 
 def test_a_clone_writes_the_same_example(unpacked, own_example):

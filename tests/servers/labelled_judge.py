@@ -10,7 +10,7 @@ from typing import Any
 
 from servers.judge_server import VERDICT, Body, JudgeServer, prompt_text
 
-from mind2web2.judge_check.labelled_set import LabelledClaim, LabelledForm, shipped_set
+from mind2web2_trust.judge_check.labelled_set import LabelledClaim, LabelledForm, shipped_set
 
 Case = LabelledClaim | LabelledForm
 # Returns a claim's verdict or a form's values in place of the right ones, ``None`` for those.

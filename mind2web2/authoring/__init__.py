@@ -1,1 +1,0 @@
-"""Rubric files written, shown and imported; rehearsals; new tasks."""

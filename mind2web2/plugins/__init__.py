@@ -1,4 +1,0 @@
-"""The toolkit's own plugins: each folder is one, and may be deleted.
-
-``docs/plugins.md`` describes them.
-"""

@@ -1,0 +1,298 @@
+"""Cases of a task's author: answers with the score that they deserve."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import Any, Literal
+
+import yaml
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from mind2web2.errors import UsageError
+from mind2web2.results.answers import uniform_text
+from mind2web2.scripts.made_up import shapes_of
+from mind2web2.scripts.policies import PolicyRun, PolicyScript
+from mind2web2.scripts.yaml_lines import (
+    Place,
+    Problem,
+    YamlFileError,
+    field_name,
+    line_of,
+    nearest,
+    parsed_yaml,
+    problems_of,
+    value_fault,
+)
+from mind2web2.utils.files import read_regular_file
+from mind2web2.utils.names import natural_key
+from mind2web2.utils.text import number
+from mind2web2.verification.run_questions import AskedClaim
+from mind2web2_authoring.answers import Answer, ClaimOnPages, claim_on_pages, own_values
+
+PERFECT = "perfect"
+# A score may be given with two decimals.
+TOLERANCE = 0.005
+_FRONT = re.compile(r"\A---[ \t]*\n(.*?)^---[ \t]*$\n?", re.DOTALL | re.MULTILINE)
+
+
+class Fact(BaseModel):
+    """Claims that hold, by pattern (``*`` for any text), on pages by pattern."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    claim: str = Field(description="a pattern of claims", examples=["*Mill Museum*"])
+    page: str = Field("*", description="a pattern of addresses")
+
+
+class CaseHeader(BaseModel):
+    """The head of a case, between lines of ``---`` before the answer's text."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    expect: float = Field(
+        ge=0, le=1, description="the score that the answer deserves", examples=[1.0]
+    )
+    leaves: dict[str, Literal["passed", "failed", "skipped"]] = Field(
+        default_factory=dict,
+        description="verdicts of single leaves, where they matter",
+        examples=[{"museum_founded": "failed"}],
+    )
+    extract: dict[str, Any] = Field(
+        default_factory=dict,
+        description="what the judge reads from the answer, by field (of scripts: by "
+        "extraction or by field)",
+        examples=[{"museum": {"name": "Mill Museum"}}],
+    )
+    facts: tuple[Fact | str, ...] | None = Field(
+        None,
+        description="the claims that hold; by default those that the perfect answer's "
+        "evaluation asks about",
+        examples=[["*Mill Museum*"]],
+    )
+    missing_pages: tuple[str, ...] = Field(
+        (),
+        description="patterns of pages that are not there",
+        examples=[["https://gone.example/*"]],
+    )
+
+
+class CaseError(UsageError):
+    """A case's file is wrong; the text names file, line and field."""
+
+
+@dataclass(frozen=True)
+class Case:
+    """An answer with its header.
+
+    Args:
+        lines: the line of each part of the header.
+    """
+
+    path: Path
+    header: CaseHeader
+    answer: str
+    lines: Mapping[Place, int] = field(default_factory=dict)
+
+    @property
+    def name(self) -> str:
+        """Return the file's name without its ending."""
+        return self.path.stem
+
+    def error(self, place: Place, message: str) -> CaseError:
+        """Return the error of a part of the header."""
+        problem = Problem(line_of(self.lines, place), field_name(place), message)
+        return CaseError(f"{self.path}, {problem}")
+
+
+@dataclass(frozen=True)
+class CaseOutcome:
+    """The outcome of a case.
+
+    Args:
+        expected: ``None`` where the file cannot be read.
+        got: ``None`` where the case has no score.
+        differs: says where the case is not as expected, or why it has no score.
+    """
+
+    name: str
+    expected: float | None
+    got: float | None
+    differs: str | None
+
+    def __str__(self) -> str:
+        """Return both scores."""
+        expected = number(self.expected)
+        got = "no score" if self.got is None else number(self.got)
+        return f"expected {expected}, got {got}"
+
+
+def case_paths(folder: Path) -> list[Path]:
+    """Return the files of a task's cases, the perfect one first."""
+    paths = sorted(folder.glob("*.md"), key=lambda path: natural_key(path.stem))
+    return sorted(paths, key=lambda path: path.stem != PERFECT)
+
+
+def read_case(path: Path) -> Case:
+    """Return one case. Raises CaseError: the file is wrong."""
+    text = uniform_text(read_regular_file(path).decode("utf-8", "replace"))
+    front = _FRONT.match(text)
+    if front is None:
+        raise CaseError(f"{path} has no header: begin it with ---, expect: 1.0 and ---")
+    try:
+        # The line of the header's opening counts.
+        plain, lines = parsed_yaml(b"\n" + front[1].encode(), path)
+    except YamlFileError as error:
+        raise CaseError(str(error)) from error
+    try:
+        header = CaseHeader.model_validate({} if plain is None else plain)
+    except ValidationError as error:
+        fields = {*CaseHeader.model_fields, *Fact.model_fields}
+        problems = problems_of(error, lines, fields)
+        # A misspelled name explains why another one is missing.
+        problems.sort(key=lambda problem: not problem.message.startswith("unknown"))
+        raise CaseError(f"{path}, {problems[0]}") from error
+    return Case(path, header, text[front.end() :].strip() + "\n", lines)
+
+
+def case_text(header: CaseHeader, answer: str, note: str = "") -> str:
+    """Return the text of a case's file."""
+    plain = header.model_dump(mode="json", exclude_defaults=True)
+    front = yaml.safe_dump(plain, sort_keys=False, allow_unicode=True, width=110)
+    comment = f"# {note}\n" if note else ""
+    return f"---\n{comment}{front}---\n\n{answer.strip()}\n"
+
+
+@dataclass
+class _CaseAnswer(Answer):
+    """A case as an answer, whose claims hold by its facts."""
+
+    facts: tuple[Fact | str, ...] | None = None
+
+    def holds(self, claim: AskedClaim) -> bool:
+        """Tell whether a claim is supported."""
+        if self.facts is None:
+            return super().holds(claim)
+        return self.has_pages_of(claim) and any(_matches(fact, claim) for fact in self.facts)
+
+
+def _matches(fact: Fact | str, claim: AskedClaim) -> bool:
+    text = claim.verification.claim
+    if isinstance(fact, str):
+        return fnmatchcase(text, fact)
+    pages = claim.urls or ["answer"]
+    return fnmatchcase(text, fact.claim) and any(fnmatchcase(page, fact.page) for page in pages)
+
+
+def answer_of(case: Case, truth: frozenset[ClaimOnPages] | None) -> Answer:
+    """Return a case as the answer of a rehearsal.
+
+    Args:
+        truth: the claims that hold where the case has no facts; ``None`` if all do.
+    """
+    header = case.header
+
+    def is_there(url: str) -> bool:
+        return not any(fnmatchcase(url, pattern) for pattern in header.missing_pages)
+
+    # A case without values has an answer that says nothing.
+    return _CaseAnswer(
+        case.answer,
+        given=header.extract,
+        is_empty=not header.extract,
+        truth=truth,
+        page_is_there=is_there,
+        facts=header.facts,
+    )
+
+
+def header_fault(case: Case, answer: Answer, run: PolicyRun) -> CaseError | None:
+    """Return the first value under ``extract`` that does not fit the script's extractions."""
+    for place, message in _faults(case, answer, is_complete=run.error is None):
+        return case.error(("extract", *place), message)
+    return None
+
+
+def _faults(case: Case, answer: Answer, *, is_complete: bool) -> Iterator[tuple[Place, str]]:
+    extract = case.header.extract
+    known: dict[str, Any] = {}
+    for key, template in answer.templates.items():
+        name = key.partition(" @ ")[0]
+        own = own_values(extract, name)
+        above: Place = (name,) if own is extract.get(name) else ()
+        try:
+            template.model_validate({k: v for k, v in own.items() if k in template.model_fields})
+        except ValidationError as error:
+            fault = error.errors(include_url=False)[0]
+            if fault["type"] != "missing":
+                yield (*above, *fault["loc"]), value_fault(fault)
+        fields: dict[str, Any] = {}
+        for shape in shapes_of(template):
+            level = fields
+            for part in shape.path:
+                level = level.setdefault(part, {})
+        if above:
+            known[name] = fields
+        else:
+            known |= fields
+    # A script that fails early has not asked for the other values.
+    if is_complete:
+        yield from _unknown(extract, known, ())
+
+
+def _unknown(values: Any, known: Mapping[str, Any], place: Place) -> Iterator[tuple[Place, str]]:
+    """Yield the names that no extraction reads."""
+    if isinstance(values, list):
+        for position, item in enumerate(values):
+            yield from _unknown(item, known.get("*", {}), (*place, position))
+    if not isinstance(values, dict) or (place and not known):
+        return
+    for name, value in values.items():
+        if name in known:
+            yield from _unknown(value, known[name], (*place, name))
+        else:
+            yield (*place, name), f"no field '{name}'{nearest(name, list(known))}"
+
+
+async def rehearse_case(
+    script: PolicyScript, path: Path, truth: frozenset[ClaimOnPages] | None
+) -> tuple[CaseOutcome, PolicyRun | None]:
+    """Run a script on a case; ``truth`` is ``None`` where no perfect answer says what holds."""
+    try:
+        case = read_case(path)
+        header = case.header
+        if header.facts is None and truth is None and case.name != PERFECT:
+            perfect = path.parent / f"{PERFECT}.md"
+            raise CaseError(f"{path} has no facts: give some, or a sound {perfect}")
+    except CaseError as error:
+        return CaseOutcome(path.stem, None, None, str(error)), None
+    answer = answer_of(case, None if case.name == PERFECT else truth)
+    run = await script.run(case.answer, answer)
+    fault = header_fault(case, answer, run)
+    reason = str(fault) if fault is not None else run.error
+    if reason is not None or run.score is None:
+        return CaseOutcome(case.name, header.expect, None, reason), run
+    return CaseOutcome(case.name, header.expect, run.score, _difference(header, run)), run
+
+
+def _difference(header: CaseHeader, run: PolicyRun) -> str | None:
+    statuses = {leaf.id: leaf.verdict.status for leaf in run.leaves}
+    for leaf, expected in header.leaves.items():
+        if leaf not in statuses:
+            return f"leaves: no leaf '{leaf}'{nearest(leaf, list(statuses))}"
+        if statuses[leaf] != expected:
+            return f"{leaf}: expected {expected}, got {statuses[leaf]}"
+    if run.score is None or abs(header.expect - run.score) <= TOLERANCE:
+        return None
+    for name, status in statuses.items():
+        if status != "passed":
+            return f"first leaf that did not pass: {name}"
+    return "every leaf passed"
+
+
+def truth_of(run: PolicyRun, answer: Answer) -> frozenset[ClaimOnPages]:
+    """Return the claims that were asked about and held, with their pages."""
+    return frozenset(claim_on_pages(claim) for claim in run.claims if answer.holds(claim))

@@ -1,0 +1,194 @@
+"""Made-up values that fit a script.
+
+The code of the script compares with constants, and these are tried in turn.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from datetime import date, timedelta
+from pathlib import Path
+from typing import Any
+
+from mind2web2.rubric.written_tree import WrittenNode
+from mind2web2.scripts.load import parsed_script
+from mind2web2.scripts.made_up import Choices, FieldShape, Kind
+from mind2web2.scripts.policies import PolicyRun, PolicyScript
+from mind2web2_authoring.answers import Answer
+
+# Runs that the search for fitting values may take.
+MAX_RUNS = 120
+_MAX_ITEMS = 25
+_MAX_CHARS = 60
+_HOST = re.compile(
+    r"(?:https?://)?\.?((?:[a-z0-9-]+\.)*[a-z0-9-]+\.?[a-z]{2,})(?:/.*)?", re.IGNORECASE
+)
+_PROSE = frozenset({"id", "desc", "claim", "prompt", "additional_instruction", "task_description"})
+
+
+@dataclass
+class Constants:
+    """The constants that a script's code may compare values with."""
+
+    texts: list[str] = field(default_factory=list)
+    groups: list[tuple[str, ...]] = field(default_factory=list)
+    numbers: list[float] = field(default_factory=list)
+
+    @property
+    def hosts(self) -> list[str]:
+        """Return the texts that may be domains or addresses."""
+        found = [text for text in self.texts if "." in text and _HOST.fullmatch(text)]
+        return [text.removeprefix("www.") for text in found]
+
+
+def constants_of(source: bytes, path: Path) -> Constants:
+    """Return a script's constants, without prompts, claims and descriptions."""
+    found = Constants()
+    try:
+        tree = parsed_script(source, path)
+    except SyntaxError:
+        return found
+    waiting: list[ast.AST] = [tree]
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, ast.Constant):
+            _note(node.value, found)
+        if isinstance(node, ast.Call):
+            found.texts += _day_of(node)
+        if isinstance(node, ast.List | ast.Set | ast.Tuple):
+            texts = [each.value for each in node.elts if isinstance(each, ast.Constant)]
+            if len(texts) > 1 and all(isinstance(each, str) for each in texts):
+                found.groups.append(tuple(map(str, texts)))
+        waiting.extend(_code_below(node))
+    found.texts = list(dict.fromkeys(reversed(found.texts)))
+    found.numbers = sorted(set(found.numbers))
+    return found
+
+
+def _day_of(call: ast.Call) -> list[str]:
+    """Return the day of a call such as ``date(2025, 9, 1)``."""
+    parts = [each.value for each in call.args if isinstance(each, ast.Constant)]
+    if len(parts) < 3 or not all(isinstance(each, int) for each in parts[:3]):
+        return []
+    with suppress(ValueError):
+        return [str(date(*parts[:3]))]  # type: ignore[arg-type]  # whole numbers
+    return []
+
+
+def _code_below(node: ast.AST) -> Iterator[ast.AST]:
+    """Yield the parts of a piece of syntax but prose."""
+    for child in ast.iter_child_nodes(node):
+        is_doc = isinstance(child, ast.Expr) and isinstance(child.value, ast.Constant)
+        is_prose = isinstance(child, ast.keyword) and child.arg in _PROSE
+        if not (is_doc or is_prose or isinstance(child, ast.JoinedStr)):
+            yield child
+
+
+def _note(value: Any, found: Constants) -> None:
+    if isinstance(value, str) and 1 < len(value) <= _MAX_CHARS:
+        found.texts.append(value)
+    elif isinstance(value, int | float) and not isinstance(value, bool):
+        found.numbers.append(value)
+
+
+def _values_for(kind: Kind, name: str, constants: Constants) -> Iterator[tuple[Any, ...]]:
+    """Yield values for a kind of field, one for each item in turn."""
+    if kind == "address":
+        for host in constants.hosts:
+            address = host if host.startswith("http") else f"https://www.{host.lstrip('.')}"
+            yield tuple(f"{address.rstrip('/')}/{name}/{item}" for item in range(_MAX_ITEMS))
+    elif kind == "number":
+        for number in constants.numbers:
+            yield from ((number + step,) for step in (0, 1, -1))
+    elif kind == "text":
+        yield from constants.groups
+        for text in constants.texts:
+            yield from _like(text)
+        for number in constants.numbers:
+            yield from ((f"{number + step:g}",) for step in (0, 1, -1))
+
+
+def _like(text: str) -> Iterator[tuple[str | None, ...]]:
+    try:
+        day = date.fromisoformat(text)
+    except ValueError:
+        # For all items, or for the first alone.
+        yield (text,)
+        yield (text, *[None] * _MAX_ITEMS)
+    else:
+        yield from ((str(day + timedelta(step)),) for step in (0, 1, -1))
+
+
+async def fit_values(
+    script: PolicyScript, answer: Answer, first: PolicyRun, constants: Constants
+) -> tuple[Answer, PolicyRun]:
+    """Return made-up values on which more of the script's tests pass, with their run."""
+    best, best_run, runs = answer, first, 0
+    for choices in _tries(answer, constants):
+        if not is_refused(best_run) or runs >= MAX_RUNS:
+            break
+        for base in dict.fromkeys((0, 1)):
+            # With the best values so far, and alone.
+            merged = _merge(best.choices, choices) if base == 0 else choices
+            other = replace(answer, choices=merged, values={}, templates={}, _prompts={})
+            run = await script.run(other.text, other)
+            runs += 1
+            if _progress(run) > _progress(best_run):
+                best, best_run = other, run
+            if best.choices == Choices():
+                break
+    return best, best_run
+
+
+def is_refused(run: PolicyRun) -> bool:
+    """Tell whether the script's own code has refused values."""
+    return run.score is None or any(_is_failed_by_code(leaf) for leaf in run.leaves)
+
+
+def leaves_failed_by_code(run: PolicyRun) -> list[WrittenNode]:
+    """Return the leaves that the script's own code has failed."""
+    return [leaf for leaf in run.leaves if _is_failed_by_code(leaf)]
+
+
+def _is_failed_by_code(leaf: WrittenNode) -> bool:
+    by_code = leaf.evidence is None or leaf.evidence.decided_by == "script"
+    return by_code and leaf.verdict.status == "failed"
+
+
+def _progress(run: PolicyRun) -> tuple[float, float]:
+    if run.score is None:
+        return -1.0, 0.0
+    passed = sum(leaf.verdict.status == "passed" for leaf in run.leaves)
+    return run.score, passed / max(len(run.leaves), 1)
+
+
+def _merge(first: Choices, second: Choices) -> Choices:
+    return Choices(
+        {**first.values, **second.values},
+        {**first.kinds, **second.kinds},
+        {**first.counts, **second.counts},
+    )
+
+
+def _tries(answer: Answer, constants: Constants) -> Iterator[Choices]:
+    """Yield what to try: numbers of items, all fields of a kind at once, then each field alone."""
+    fields = list(answer.fields())
+    counts = [int(number) for number in constants.numbers if 1 <= number <= _MAX_ITEMS]
+    lists = [(key, shape.path) for key, shape in fields if _is_counted(answer, key, shape)]
+    for count in dict.fromkeys(each + step for each in counts for step in (0, 1)):
+        yield Choices(counts=dict.fromkeys(lists, count))
+    for values in _values_for("address", "page", constants):
+        yield Choices(kinds={"address": values})
+    # There are fewer numbers than texts to try.
+    for key, shape in sorted(fields, key=lambda each: each[1].kind != "number"):
+        for values in _values_for(shape.kind, shape.name, constants):
+            yield Choices(values={(key, shape.path): values})
+
+
+def _is_counted(answer: Answer, key: str, shape: FieldShape) -> bool:
+    value = answer.values.get(key, {}).get(shape.path[0])
+    return isinstance(value, list) and len(shape.path) == 1 and shape.kind in ("list", "text")

@@ -1,0 +1,29 @@
+"""``mind2web2 new``: the first version of a task of the user's own."""
+
+from __future__ import annotations
+
+import argparse
+
+from mind2web2.cli.console import line, plain_console
+from mind2web2.cli.options import settings_of
+from mind2web2.utils.names import check_name
+from mind2web2.utils.program import program
+from mind2web2_authoring.new_task import new_task
+
+
+def run(options: argparse.Namespace) -> int:
+    """Write the files, print them and the next step, and return the exit status."""
+    task_id = check_name("task", options.task)
+    version = check_name("version", options.version)
+    written = new_task(
+        task_id,
+        settings_of(options).paths.eval_scripts_root / version,
+        options.cases / task_id,
+        question=options.question,
+        as_script=options.python,
+    )
+    console = plain_console()
+    for path in written:
+        line(console, f"written: {path}")
+    line(console, f"Next: {program()} rehearse {task_id} --write_cases")
+    return 0

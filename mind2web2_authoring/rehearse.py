@@ -1,0 +1,227 @@
+"""``mind2web2 rehearse``: would a task's rubric give a right answer 1 and a wrong one 0?"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from textwrap import shorten
+
+from pydantic import TypeAdapter
+from rich.console import Console
+
+from mind2web2.cli.console import line, plain_console
+from mind2web2.cli.options import given_settings, settings_of
+from mind2web2.cli.scorer_options import scorer_of
+from mind2web2.errors import UsageError
+from mind2web2.results.result_file import ResultFile
+from mind2web2.scoring.scorer import Score, Scorer
+from mind2web2.scripts.rubric_reading import read_rubric
+from mind2web2.scripts.rubric_script import script_of
+from mind2web2.utils.files import write_whole
+from mind2web2.utils.hidden_keys import hide_memory
+from mind2web2.utils.junit import JUnitCase, JUnitSuite, junit_xml
+from mind2web2.utils.text import counted, dollars
+from mind2web2_authoring.cases import TOLERANCE, CaseError, CaseOutcome, case_paths, read_case
+from mind2web2_authoring.rehearsal import RehearsalPlan, TaskRehearsal
+from mind2web2_authoring.rehearsing import rehearsal_plans, rehearse_all
+from mind2web2_authoring.rubric_outline import tree_lines
+
+_REPORTS = TypeAdapter(list[TaskRehearsal])
+_MAX_FINDINGS = 5
+_QUESTION_CHARS = 100
+_CASES = Path("rehearsals")
+_MISSING_PAGES = "no_score"
+
+
+def run(options: argparse.Namespace) -> int:
+    """Rehearse the tasks, print the verdicts, and return the exit status."""
+    if options.show_tree or options.write_script is not None:
+        return _convert(options.tasks, options.write_script)
+    # A model in mind2web2.toml does not mean that the user wants to pay for one here.
+    is_judged = given_settings(options).judge_model is not None
+    if not is_judged:
+        _refuse_judge_options(options.pages, options.missing_pages)
+    hide_memory()
+    cases: Path = options.cases or _CASES
+    if options.cases is not None and not cases.is_dir():
+        raise UsageError(f"--cases: there is no folder {cases}")
+    settings = settings_of(options, is_announced=is_judged)
+    plans = [
+        replace(
+            plan,
+            runs=not options.no_run,
+            writes_cases=options.write_cases,
+            timeout_s=options.timeout,
+        )
+        for plan in rehearsal_plans(settings, options.tasks, cases)
+    ]
+    reports = rehearse_all(plans)
+    if is_judged:
+        with scorer_of(settings, options.pages, options.missing_pages) as scorer:
+            reports = [
+                _judge_cases(scorer, plan, report)
+                for plan, report in zip(plans, reports, strict=True)
+            ]
+    console = plain_console()
+    if options.json:
+        console.print_json(_REPORTS.dump_json(reports).decode())
+    elif options.tasks or options.verbose:
+        _print(console, reports, settings.model, is_verbose=options.verbose)
+    else:
+        _print_table(console, reports, is_run=not options.no_run)
+    if options.junit is not None:
+        _write_junit(options.junit, reports)
+    if options.fails_unless_sound:
+        return int(any(report.verdict != "sound" for report in reports))
+    return int(any(report.error is not None for report in reports))
+
+
+def _convert(files: Sequence[str], script: Path | None) -> int:
+    """Print the tree of a rubric file, or write it as a script."""
+    if len(files) != 1 or not Path(files[0]).is_file():
+        raise UsageError("name one rubric file, such as eval_scripts/VERSION/TASK.yaml")
+    rubric = read_rubric(Path(files[0])).rubric
+    if script is None:
+        console = plain_console()
+        for text in tree_lines(rubric):
+            line(console, text)
+        return 0
+    if script.exists():
+        raise UsageError(f"{script} is there already: name another file")
+    write_whole(script, script_of(rubric))
+    return 0
+
+
+def _refuse_judge_options(pages: Path | None, missing_pages: str) -> None:
+    if pages is not None:
+        raise UsageError("--pages is for a real judge: add --judge_model")
+    if missing_pages != _MISSING_PAGES:
+        raise UsageError("--missing_pages is for a real judge: add --judge_model")
+
+
+def _judge_cases(scorer: Scorer, plan: RehearsalPlan, report: TaskRehearsal) -> TaskRehearsal:
+    """Return the report with the cases as a real judge decides them."""
+    results = []
+    for path in case_paths(plan.cases):
+        try:
+            case = read_case(path)
+        except CaseError as error:
+            results.append(CaseOutcome(path.stem, None, None, str(error)))
+            continue
+        expected = case.header.expect
+        score = scorer.score_sync(plan.task_id, case.answer)
+        if isinstance(score, Score):
+            differs = None if abs(score.score - expected) <= TOLERANCE else _first_shortfall(score)
+            results.append(CaseOutcome(case.name, expected, score.score, differs))
+        else:
+            results.append(CaseOutcome(case.name, expected, None, score.reason))
+    return report.with_cases(tuple(results))
+
+
+def _first_shortfall(score: Score) -> str:
+    leaves = ResultFile.of(score.result).leaves()
+    short = next((leaf for leaf in leaves if leaf.status != "passed"), None)
+    if short is None:
+        return "every leaf passed"
+    text = f"first leaf that did not pass: {short.id}"
+    for page in short.evidence.pages if short.evidence is not None else ():
+        if page.outcome == "unavailable":
+            text += f"; {page.url} is unavailable: {page.reason}"
+    return text
+
+
+def _print(
+    console: Console, reports: Sequence[TaskRehearsal], model: str, *, is_verbose: bool
+) -> None:
+    for report in reports:
+        reason = f": {report.reason}" if report.verdict == "cannot tell" else ""
+        line(console, f"{report.task_id}: {report.verdict}{reason}")
+        if is_verbose:
+            line(console, f"    {report.question}")
+        shown = report.findings if is_verbose else report.certain[:_MAX_FINDINGS]
+        for finding in shown:
+            line(console, f"    {finding}")
+            if finding.cure:
+                line(console, f"        {finding.cure}")
+        more = len(report.findings) - len(shown)
+        if more:
+            line(console, f"    and {more} more: -v")
+        if report.is_made_up and not report.reason:
+            line(console, "    tried with made-up values: write perfect.md to try yours")
+        if report.reason and report.verdict != "cannot tell":
+            line(console, f"    more cannot be told: {report.reason}")
+        for case in report.cases if is_verbose else ():
+            line(console, f"    case {case.name}: {case}")
+        if report.program_order:
+            line(console, f"    runs in program order, which is slow: {report.program_order}")
+        for path in report.written:
+            line(console, f"    written: {_short_path(path)}")
+        amounts = report.amounts
+        if amounts.judgments:
+            each = (
+                f"the price of {model} is unknown (mind2web2.toml can state it)"
+                if amounts.cost_usd is None
+                else f"about {_price(report)} an answer by {model}"
+            )
+            line(
+                console,
+                f"    {counted(amounts.leaves, 'leaf')}, {counted(amounts.judgments, 'judgment')}, "
+                f"{counted(amounts.pages, 'page')}; {each}",
+            )
+    line(console, _totals(reports))
+
+
+def _print_table(console: Console, reports: Sequence[TaskRehearsal], *, is_run: bool) -> None:
+    width = max(len(report.task_id) for report in reports)
+    heads = "leaves  judgments        $" if is_run else "question"
+    line(console, f"{'task':<{width}}  verdict      {heads}  findings; the worst")
+    for report in reports:
+        amounts, worst = report.amounts, report.reason
+        if report.findings:
+            worst = "; ".join([str(len(report.findings)), *map(str, report.certain[:1])])
+        middle = f"{amounts.leaves:6}  {amounts.judgments:9}  {_price(report):>7}"
+        if not is_run:
+            middle = shorten(report.question, _QUESTION_CHARS, placeholder="…")
+        line(
+            console, f"{report.task_id:<{width}}  {report.verdict:<11}  {middle}  {worst}".rstrip()
+        )
+    line(console, _totals(reports))
+
+
+def _totals(reports: Sequence[TaskRehearsal]) -> str:
+    verdicts = [report.verdict for report in reports]
+    counts = [
+        f"{verdicts.count(verdict)} {verdict}"
+        for verdict in ("sound", "faulty", "look at", "cannot tell")
+        if verdict in verdicts
+    ]
+    return f"{counted(len(reports), 'task')}: {', '.join(counts)}"
+
+
+def _price(report: TaskRehearsal) -> str:
+    cost_usd = report.amounts.cost_usd
+    return "-" if cost_usd is None else dollars(cost_usd)
+
+
+def _short_path(path: str) -> str:
+    here = str(Path.cwd())
+    if path.startswith(here):
+        return path.removeprefix(here).lstrip("/")
+    return path
+
+
+def _write_junit(path: Path, reports: Sequence[TaskRehearsal]) -> None:
+    write_whole(path, junit_xml([_suite(report) for report in reports]))
+
+
+def _suite(report: TaskRehearsal) -> JUnitSuite:
+    task_id = report.task_id
+    cases = [
+        JUnitCase(task_id, each.kind, f"{each}; {each.cure}".removesuffix("; "))
+        for each in report.findings
+    ]
+    if report.verdict == "cannot tell":
+        cases.append(JUnitCase(task_id, report.verdict, report.reason))
+    return JUnitSuite(task_id, cases or [JUnitCase(task_id, "rehearsal")])

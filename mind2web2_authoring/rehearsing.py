@@ -1,0 +1,104 @@
+"""Rehearsals of many tasks on all cores, with their progress."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from mind2web2.benchmark.tasks import find_tasks, select_tasks
+from mind2web2.cli.event_loop import INTERRUPTED, run_to_exit
+from mind2web2.errors import MachineError, UsageError, WorkerError
+from mind2web2.runs.settings import RunSettings
+from mind2web2.scripts.policies import Surroundings
+from mind2web2.utils.workers import MAX_WORKERS, run_in_worker
+from mind2web2_authoring.findings import Finding
+from mind2web2_authoring.rehearsal import (
+    JudgePrice,
+    RehearsalPlan,
+    TaskRehearsal,
+    rehearse_task,
+)
+from mind2web2_authoring.rehearsal_display import RehearsalDisplay, RehearsalProgress
+
+# The limit of a task with all its answers stops work that no time limit within the process stops.
+_TASK_TIMEOUT_S = 600.0
+
+
+def rehearsal_plans(
+    settings: RunSettings, names: Sequence[str], cases: Path
+) -> list[RehearsalPlan]:
+    """Return a plan for each of the named tasks, or for all that can be evaluated.
+
+    Args:
+        names: task ids, or files of tasks.
+
+    Raises:
+        UsageError: there is no such task, or none at all.
+    """
+    paths = settings.paths
+    price = JudgePrice(settings.model, settings.prices.get(settings.model))
+    files = [Path(name) for name in names if Path(name).is_file()]
+    ids = [name for name in names if not Path(name).is_file()]
+    questions = {path: path.stem for path in files}
+    surroundings = Surroundings.of_command()
+    if ids or not files:
+        tasks = [
+            task for task in find_tasks(paths, Path("tasks")) if task.script_version is not None
+        ]
+        for task in select_tasks(tasks, ids):
+            script = paths.default_script_for(task.task_id)
+            questions[script] = task.question or task.task_id
+    plans = [
+        RehearsalPlan(
+            path.stem,
+            # Workers have a working directory of their own.
+            path.absolute(),
+            question,
+            (cases / path.stem).absolute(),
+            price,
+            surroundings,
+        )
+        for path, question in questions.items()
+    ]
+    if not plans:
+        raise UsageError(f"no task under {paths.eval_scripts_root} has a script or rubric file")
+    return plans
+
+
+def rehearse_all(plans: Sequence[RehearsalPlan]) -> list[TaskRehearsal]:
+    """Rehearse the tasks on all cores and return their reports in order.
+
+    Raises:
+        KeyboardInterrupt: Ctrl-C or SIGTERM; the worker processes are gone by then.
+    """
+    reports: list[TaskRehearsal] = []
+    if run_to_exit(_rehearse(plans, reports), lambda: None) == INTERRUPTED:
+        raise KeyboardInterrupt
+    return reports
+
+
+async def _rehearse(plans: Sequence[RehearsalPlan], reports: list[TaskRehearsal]) -> int:
+    """Rehearse the tasks on all cores, fill in their reports in order, and return 0."""
+    progress = RehearsalProgress(len(plans))
+    free_worker = asyncio.Semaphore(MAX_WORKERS)
+
+    async def one(plan: RehearsalPlan) -> TaskRehearsal:
+        async with free_worker:
+            progress.running[plan.task_id] = time.monotonic()
+            try:
+                report = await run_in_worker(rehearse_task, plan, timeout_s=_TASK_TIMEOUT_S)
+                return replace(report, question=plan.question)
+            except (WorkerError, MachineError) as error:
+                reason = f"the rehearsal of {plan.script.name} was stopped: {error}"
+                finding = Finding("script fails", reason)
+                return TaskRehearsal(plan.task_id, "faulty", findings=(finding,), error=reason)
+            finally:
+                del progress.running[plan.task_id]
+                progress.done += 1
+
+    async with RehearsalDisplay(progress):
+        reports += await asyncio.gather(*map(one, plans))
+    return 0

@@ -1,0 +1,322 @@
+"""The work of ``mind2web2 check``."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import os
+import sys
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from pathlib import Path
+
+from rich.console import Console
+
+from mind2web2.cli.console import line, plain_console
+from mind2web2.cli.crawl_display import CrawlDisplay
+from mind2web2.cli.estimate import print_estimate
+from mind2web2.cli.evaluate import prepare_settings
+from mind2web2.cli.evaluate_run import run_evaluation
+from mind2web2.cli.event_loop import run_to_exit
+from mind2web2.cli.options import settings_of
+from mind2web2.judge.store import FILE_NAME
+from mind2web2.pages.cited_pages import AgentCache
+from mind2web2.pages.crawl import CrawlProgress
+from mind2web2.pages.shared_words import unfair_sources
+from mind2web2.results.answers import read_answer, select_work
+from mind2web2.results.stored_results import answer_results_dir, latest_result
+from mind2web2.runs.named_judge import judge_spec
+from mind2web2.runs.session import judge_client
+from mind2web2.runs.settings import RunSettings
+from mind2web2.utils.files import write_whole
+from mind2web2.utils.path_config import PathConfig
+from mind2web2.utils.program import command_line
+from mind2web2_check.figures import Bound
+from mind2web2_check.findings import CheckedReport, checked_report, precision_without
+from mind2web2_check.hints import hints_of
+from mind2web2_check.inputs import PATH_NAME, free_name, path_from, report_in
+from mind2web2_check.outputs import (
+    check_ending,
+    evidence_table,
+    print_findings,
+    print_hints,
+    write_findings,
+    write_hints,
+)
+from mind2web2_check.page import ShownReport, write_page
+from mind2web2_check.question import question_of
+from mind2web2_check.rubric import page_address
+from mind2web2_check.scoring import ANSWER, SCRIPT, SCRIPTS, TASK, script_with
+from mind2web2_check.sources import Capturing, SourcePage, source_page
+from mind2web2_check.statements import ReadReport, read_report
+
+# In the folder of a check: the report with its verdicts, for a browser.
+PAGE_NAME = "report.html"
+_NO_HOST = "not opened: no host of the public web was found, so this machine may be offline"
+_NO_KEY = (
+    "For verdicts, name a judge: set OPENAI_API_KEY, or choose another one with --llm_provider."
+)
+
+
+@dataclass(frozen=True)
+class Check:
+    """A report that is checked, in a project of its own.
+
+    Args:
+        folder: has the report as an answer, its pages and results.
+        question: the one that the report answers, if the command names it.
+        file: the report's path as it was given.
+    """
+
+    name: str
+    text: str
+    read: ReadReport
+    folder: Path
+    question: str = ""
+    file: str = ""
+
+    @classmethod
+    def of(
+        cls, report: str, checks: Path, question: str = "", taken: Collection[str] = ()
+    ) -> Check:
+        """Read a report; its name is not one of those that are taken."""
+        name = free_name(report, checks, taken)
+        return cls(name, *report_in(report), checks / name, question, report)
+
+    @property
+    def paths(self) -> PathConfig:
+        """Return the folders of the project."""
+        scripts = self.folder / "eval_scripts" if self.question else SCRIPTS
+        return PathConfig(self.folder).apply_overrides(eval_scripts_root=scripts)
+
+    def write(self) -> None:
+        """Write the report as the answer that is evaluated, and the script if it has a question."""
+        _write(self.folder / PATH_NAME, path_from(self.folder, self.file))
+        _write(self.paths.answers_root / self.name / TASK / f"{ANSWER}.md", self.text)
+        if self.question:
+            script = self.paths.eval_scripts_root / SCRIPT.version / SCRIPT.path.name
+            _write(script, script_with(self.question))
+
+    def settings(self, settings: RunSettings) -> RunSettings:
+        """Return the settings of the evaluation."""
+        roots = self.paths
+        return replace(
+            settings,
+            agent_name=self.name,
+            answer_folder=roots.answers_root,
+            eval_scripts_root=roots.eval_scripts_root,
+            eval_results_root=roots.eval_results_root,
+            cache_root=roots.cache_root,
+        )
+
+    def findings(self) -> CheckedReport | None:
+        """Return what the newest result says, ``None`` without one."""
+        folder = answer_results_dir(self.paths.eval_results_root, self.name, TASK, ANSWER)
+        found = latest_result(folder)
+        if found is None:
+            return None
+        report = checked_report(self.name, self.read, found.content)
+        pages = self.source_pages()
+        report.name_pages({page.source: page for page in pages})
+        question = self.question or question_of(self.text)
+        read = [page_address(source) for source in self.sources]
+        barred = unfair_sources("", read, self.cache.of(TASK), question)
+        contaminated = [source["url"] for source in barred]
+        return report.model_copy(
+            update={
+                "retracted": [page.source for page in pages if page.is_retracted],
+                "invented": [page.source for page in pages if page.is_invented],
+                "contaminated": contaminated,
+                "precision_without": precision_without(report.statements, contaminated),
+            }
+        )
+
+    @property
+    def cache(self) -> AgentCache:
+        """Return the cache of the report's pages."""
+        return AgentCache(self.paths.cache_root / self.name)
+
+    def of_others(self, pattern: str) -> list[Path]:
+        """Return files or folders of the other checks."""
+        found = self.folder.parent.glob(f"*/{pattern}")
+        return sorted(path for path in found if not path.is_relative_to(self.folder))
+
+    @property
+    def sources(self) -> list[str]:
+        """Return the sources of all statements, each once."""
+        sources = (source for each in self.read.statements for source in each.sources)
+        return list(dict.fromkeys(sources))
+
+    def source_pages(self) -> list[SourcePage]:
+        """Return the page of each source as it is stored; reads files."""
+        cache = self.cache.of(TASK)
+        pages = [source_page(cache, source) for source in self.sources]
+        if any(page.is_public for page in pages):
+            return pages
+        return [replace(page, problem=_NO_HOST) if page.is_invented else page for page in pages]
+
+
+def earlier_findings(name: str, checks: Path) -> CheckedReport | None:
+    """Return what the newest check of a name has found, ``None`` if there is none."""
+    answer = checks / name / "answers" / name / TASK / f"{ANSWER}.md"
+    if not answer.is_file():
+        return None
+    text = read_answer(answer)
+    return Check(name, text, read_report(text), checks / name).findings()
+
+
+def run(options: argparse.Namespace) -> int:
+    """Check the reports and return the exit status."""
+    bounds = [Bound.read(text) for text in options.fail_under]
+    question = options.question or ""
+    checks: list[Check] = []
+    for report in options.reports:
+        taken = {each.name for each in checks}
+        checks.append(Check.of(report, options.checks, question, taken))
+    if options.list:
+        for check in checks:
+            print(check.read.model_dump_json(indent=2))  # noqa: T201
+            for text in evidence_table(check.read) if options.verbose else ():
+                print(text, file=sys.stderr)  # noqa: T201
+        return 0
+    return _status_of(options, checks, settings_of(options, is_announced=True), bounds)
+
+
+def _status_of(
+    options: argparse.Namespace,
+    checks: Sequence[Check],
+    given: RunSettings,
+    bounds: Sequence[Bound],
+) -> int:
+    has_key = given.names_a_judge or "OPENAI_API_KEY" in os.environ
+    has_judge = not options.no_judge and (has_key or given.estimate)
+    for output in options.output:
+        check_ending(output, has_judge)
+    for check in checks:
+        check.write()
+    command = _Command(
+        prepare_settings(given),
+        plain_console(),
+        has_judge=has_judge,
+        has_key=has_key,
+        archive_url=options.archive_url,
+        uses_archive=options.archive,
+        email=options.open_copies,
+        outputs=options.output,
+        bounds=bounds,
+    )
+    if has_judge and not given.estimate and not given.is_replay:
+        # Before pages are captured: it says what a judge needs that is missing.
+        judge_client(judge_spec(given))
+    if not has_key and not options.no_judge:
+        line(command.console, _NO_KEY)
+    if given.captures_pages and not given.estimate:
+        for check in checks:
+            if status := command.capture(check):
+                return status
+    return command.judge(checks) if has_judge else command.print_hints(checks)
+
+
+def _write(path: Path, text: str) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_whole(path, text)
+
+
+@dataclass(frozen=True)
+class _Command:
+    settings: RunSettings
+    console: Console
+    has_judge: bool
+    has_key: bool
+    archive_url: str
+    uses_archive: bool
+    email: str
+    outputs: Sequence[Path]
+    bounds: Sequence[Bound]
+
+    def capture(self, check: Check) -> int:
+        """Capture the pages of a report, and return the exit status: 0, or 130 after Ctrl-C."""
+        progress = CrawlProgress()
+        settings = check.settings(self.settings)
+
+        async def captured() -> int:
+            async with CrawlDisplay(self.console, progress):
+                capturing = Capturing(
+                    settings,
+                    check.cache,
+                    TASK,
+                    [AgentCache(folder).of(TASK) for folder in check.of_others("cache/*")],
+                    self.archive_url,
+                    self.uses_archive,
+                    self.email,
+                )
+                await capturing.capture(check.sources, _moment(settings), progress)
+            return 0
+
+        stopped = "Stopped. The pages so far are kept: the same command continues from here."
+        return run_to_exit(captured(), lambda: line(self.console, stopped))
+
+    def print_hints(self, checks: Sequence[Check]) -> int:
+        """Print and write what may be wrong without a judge, and return the exit status."""
+        found = []
+        for check in checks:
+            hints = hints_of(check.read, {page.source: page for page in check.source_pages()})
+            print_hints(self.console, check.name, check.read, hints)
+            found.append(hints)
+        for output in self.outputs:
+            write_hints(output, found)
+            line(self.console, f"Written: {output}")
+        return 0
+
+    def judge(self, checks: Sequence[Check]) -> int:
+        """Judge the reports, print and write what was found, and return the exit status."""
+        status, reports = 0, []
+        for check in checks:
+            own_status = self._judge(check)
+            # The result of a check that failed may be an earlier one, of another text.
+            found = check.findings() if own_status == 0 and not self.settings.estimate else None
+            if found is not None:
+                print_findings(self.console, found)
+                failures = [text for bound in self.bounds if (text := bound.failure(found.figures))]
+                for text in failures:
+                    line(self.console, f"Failed: {text}")
+                own_status = int(bool(failures))
+                reports.append(ShownReport(found, check.text, check.paths))
+            elif not self.settings.estimate:
+                names = [f"NOT VERIFIED: {each.plain}" for each in check.read.statements]
+                line(self.console, "\n".join(names))
+            status = max(status, own_status)
+        self._write(reports)
+        return status
+
+    def _judge(self, check: Check) -> int:
+        settings, work = check.settings(self.settings), select_work(check.paths, check.name)
+        if settings.estimate:
+            return print_estimate(settings, check.name, check.paths, work)
+        return run_evaluation(
+            settings,
+            check.name,
+            check.paths,
+            work,
+            checked=replace(settings),
+            is_quiet=True,
+            other_stores=check.of_others(f"eval_results/*/{FILE_NAME}"),
+        )
+
+    def _write(self, reports: Sequence[ShownReport]) -> None:
+        for output in self.outputs if reports else ():
+            if output.suffix.lower() in (".html", ".htm"):
+                asyncio.run(write_page(output, reports))
+            else:
+                write_findings(output, [report.found for report in reports])
+            line(self.console, f"Written: {output}")
+        for report in reports:
+            page = report.paths.eval_results_root.parent / PAGE_NAME
+            asyncio.run(write_page(page, [report]))
+            line(self.console, f"Look at it: {command_line('view', str(page))}")
+
+
+def _moment(settings: RunSettings) -> datetime | None:
+    """Return the report's date, if the command names it."""
+    return settings.as_of if isinstance(settings.as_of, datetime) else None

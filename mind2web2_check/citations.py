@@ -1,0 +1,220 @@
+"""The citations in a text: links, addresses, marks of a list, authors and years, lost marks."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from mind2web2.urls.markdown import Address
+from mind2web2_check.author_year import author_citations
+from mind2web2_check.blocks import Block
+from mind2web2_check.candidates import Candidate, CandidateFinder
+from mind2web2_check.decision import Evidence, decide
+from mind2web2_check.labels import labels_in
+from mind2web2_check.source_lists import ListFinder, SourceLists
+
+# Programs write these for their readers; a copy of the text has no addresses for them.
+_LOST = re.compile(
+    r"\ue200[a-z_]*cite[^\ue201\n]{0,400}\ue201"
+    r"|(?:file)?cite(?:[\ue000-\uf8ff]*turn\d+[a-z]+\d+)+[\ue000-\uf8ff]*"
+    r"|【[^【】\n]{0,40}†[^【】\n]{0,80}】|【\s*(?:turn\d|oaicite)[^】\n]{0,80}】"
+    r"|\[\s*(?:cite:\s*)?turn\d+[a-z]+\d+[^\]\n]{0,80}\]"
+    r"|\[\d{1,3}†[^\]\n]{0,40}\](?:\[\d{1,3}[^\]\n]{0,20}\])*"
+    r"|:?contentReference\[oaicite:[^\]\n]{0,20}\](?:\{index=\d+\})?"
+    r"|<grok:render\b[^<>]*>(?:[\s\S]{0,400}?</grok:render>)?",
+    re.IGNORECASE,
+)
+# It says where the words begin that the next mark cites.
+_CITE_BEGIN = re.compile(r"\[cite_(?:start|end)\]", re.IGNORECASE)
+_MASKED = re.compile(
+    r"!\[[^\[\]\n]*\]\[[^\[\]\n]*\]|(?<!`)(`++)[^`\n]++\1(?!`)|\$\$[^$]+\$\$|(?<![\w$])\$(?=[^\s^])[^$\n]{1,200}?\S\$(?!\d)|\\\(.{1,200}?\\\)"
+)
+_RANGE = re.compile(r"(?<=\d)\]([ \t]*[–—-][ \t]*)\[(?=\d)")
+_GLUED_NUMBER = re.compile(r"(?<=[A-Za-z_/-])\d{1,3}$")
+_MIN_CITED = 0.2
+_MAX_DIGITS = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Citation:
+    """A place of the text that cites sources.
+
+    Args:
+        mark: as it stands in the text; empty for a link or an address.
+        addresses: the sources it names.
+        missing: its marks that lead to no address.
+        is_text: it is a link whose name belongs to the sentence.
+    """
+
+    start: int
+    end: int
+    mark: str = ""
+    addresses: tuple[str, ...] = ()
+    missing: tuple[str, ...] = ()
+    is_text: bool = False
+
+
+@dataclass(frozen=True)
+class Citations:
+    """The citations of a text.
+
+    Args:
+        lists: the lists of sources that their marks mean.
+        forms: the evidence for each form of mark.
+        not_taken: places that look like marks of an entry, in a form with too little evidence.
+    """
+
+    all: Sequence[Citation]
+    lists: SourceLists
+    forms: Sequence[Evidence]
+    not_taken: Sequence[Candidate]
+
+
+def read_citations(text: str, blocks: Sequence[Block], addresses: Sequence[Address]) -> Citations:
+    """Read the lists of sources, decide which marks the text uses, and return what each cites."""
+    finder = ListFinder(text, blocks, addresses)
+    sure = finder.find()
+    lists = sure
+    if sure.doubtful:
+        known = sure.labels
+        new = [run for run in sure.doubtful if not known & finder.of(run).labels]
+        trial = _Reader(text, blocks, addresses, finder.of(sure.blocks.union(*new)))
+        cited = [run for run in new if trial.cites(finder.of(run))]
+        lists = finder.of(sure.blocks.union(*cited))
+    return _Reader(text, blocks, addresses, lists).citations()
+
+
+class _Reader:
+    """Reads the citations of a text with given lists."""
+
+    def __init__(
+        self, text: str, blocks: Sequence[Block], addresses: Sequence[Address], lists: SourceLists
+    ) -> None:
+        self._text = text
+        self._lists = lists
+        self._taken = bytearray(len(text))
+        for start, end in lists.spans:
+            self._take(start, end)
+        listed = {url.rstrip("/").casefold() for each in lists.entries for url in each.addresses}
+        whole = (_without_mark(address, listed) for address in addresses)
+        self._found = [citation for each in whole if (citation := self._of_address(each))]
+        self._take_blocks(blocks)
+        # "[3]-[6]" is read as "[3 - 6]".
+        joined = _RANGE.sub(r" \1 ", text)
+        self._candidates = CandidateFinder(joined, blocks, lists, self._taken).find()
+        self._table = decide(self._candidates, lists)
+
+    def _take_blocks(self, blocks: Iterable[Block]) -> None:
+        for block in blocks:
+            if block.kind == "code":
+                self._take(block.start, block.end)
+        for pattern in (_LOST, _MASKED, _CITE_BEGIN):
+            for match in pattern.finditer(self._text):
+                if any(self._taken[match.start() : match.end()]):
+                    continue
+                self._take(*match.span())
+                if pattern is not _MASKED:
+                    mark = match[0] if pattern is _LOST else ""
+                    self._found.append(Citation(*match.span(), mark, (), (mark,) if mark else ()))
+
+    def _take(self, start: int, end: int) -> None:
+        self._taken[start:end] = b"\1" * (end - start)
+
+    def cites(self, lists: SourceLists) -> bool:
+        """Tell whether marks that count name enough of these entries."""
+        labels = lists.labels
+        cited = {name.removeprefix("^") for each in self._chosen() for name in each.labels}
+        return len(cited & labels) >= max(1, _MIN_CITED * len(labels))
+
+    def _chosen(self) -> Iterator[Candidate]:
+        for each in self._candidates:
+            row = self._table.get(each.form)
+            if row and row.is_taken and not each.other:
+                yield each
+
+    def citations(self) -> Citations:
+        """Return the citations in order."""
+        chosen = list(self._chosen())
+        self._found += [
+            self._citation(each.start, each.end, each.mark, each.labels) for each in chosen
+        ]
+        for each in chosen:
+            self._take(each.start, each.end)
+        self._found += self._by_author()
+        found = sorted(self._found, key=lambda each: each.start)
+        free = [each for each in self._candidates if not any(self._taken[each.start : each.end])]
+        not_taken = [
+            each for each in free if not each.other and all(map(self._lists.has, each.labels))
+        ]
+        rows = sorted(self._table.values(), key=lambda row: -row.total)
+        return Citations(found, self._lists, rows, not_taken)
+
+    def _of_address(self, address: Address) -> Citation | None:
+        if self._taken[address.start]:
+            return None
+        self._take(address.start, address.end)
+        if address.is_picture:
+            # A picture does not cite anything, and is not a word of a sentence.
+            return Citation(address.start, address.end)
+        labels = labels_in((address.name or "").strip(" ^\\[]【】()"))
+        # A longer number is a year, which is a word of the sentence.
+        is_number = (
+            labels is not None
+            and labels.kind == "number"
+            and all(len(name) <= _MAX_DIGITS for name in labels.names)
+        )
+        mark = _as_mark(self._text[address.start : address.end], address.name)
+        if not address.url:
+            # A link within the text: its number is looked up in the lists.
+            if labels is None or not is_number:
+                return None
+            return self._citation(address.start, address.end, mark, labels.names)
+        label = f"[{address.label}]" if address.label.isdigit() else ""
+        is_text = bool((address.name or "").strip()) and not is_number
+        is_text = is_text and not self._is_enclosed(address)
+        written = mark if is_number else label
+        return Citation(address.start, address.end, written, (address.url,), (), is_text)
+
+    def _is_enclosed(self, address: Address) -> bool:
+        """Tell whether a link stands in brackets with nothing but links."""
+        before = self._text[max(0, address.start - 2) : address.start].rstrip()
+        after = self._text[address.end : address.end + 2].lstrip()
+        return before[-1:] in tuple("([（;；") and after[:1] in tuple(")]）;；,")
+
+    def _citation(self, start: int, end: int, mark: str, labels: Iterable[str]) -> Citation:
+        entries = {label: self._lists.entry(label, start) for label in labels}
+        found = [url for entry in entries.values() if entry for url in entry.addresses]
+        missing = [
+            f"[{label}]" for label, entry in entries.items() if not (entry and entry.addresses)
+        ]
+        if not found:
+            missing = [mark]
+        return Citation(start, end, mark, tuple(dict.fromkeys(found)), tuple(missing))
+
+    def _by_author(self) -> Iterator[Citation]:
+        for each in author_citations(self._text, self._lists.entries):
+            if any(self._taken[each.start : each.end]):
+                continue
+            self._take(each.start, each.end)
+            mark = self._text[each.start : each.end].strip()
+            found = [url for entry in each.entries if entry for url in entry.addresses]
+            urls = tuple(dict.fromkeys(found))
+            missing = () if urls else (mark,)
+            yield Citation(each.start, each.end, mark, urls, missing, each.is_text)
+
+
+def _without_mark(address: Address, listed: set[str]) -> Address:
+    """Return a bare address without a mark that is glued to it, if a list has it without."""
+    if address.name is not None or address.url.rstrip("/").casefold() in listed:
+        return address
+    bare = _GLUED_NUMBER.sub("", address.url)
+    if bare.rstrip("/").casefold() not in listed:
+        return address
+    return replace(address, url=bare, end=address.end - len(address.url) + len(bare))
+
+
+def _as_mark(written: str, name: str | None) -> str:
+    """Return a link's name as a mark, in one pair of brackets."""
+    name = (name or written).replace("\\", "").strip()
+    return name if name[:1] in "[【(" else f"[{name}]"

@@ -1,0 +1,129 @@
+"""All that a check found in one report."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from operator import itemgetter
+
+from pydantic import BaseModel
+
+from mind2web2.results.result_file import ResultFile
+from mind2web2.utils.text import counted
+from mind2web2_check.figures import Figure, FigureName, figures_of
+from mind2web2_check.sources import SourcePage
+from mind2web2_check.statements import ReadReport
+from mind2web2_check.verdicts import ORDER, StatementVerdict, Verdict, verdicts_of
+
+# As the capture words them: the name does not exist.
+MARKS_WITHOUT_SOURCE = "Marks without a source"
+
+_LABELS: Mapping[FigureName, str] = {
+    "precision": "Citation precision: supported claims, of those whose page was read",
+    "coverage": "Coverage: claims with a source, of those that need one",
+    "contradicted": "Contradicted claims, of those whose page was read",
+    "unavailable": "Sources whose page was unavailable",
+}
+_WITHOUT: Mapping[Verdict, str] = {
+    "page unavailable": "without a page that could be read",
+    "no source given": "without a source",
+}
+
+
+def name_lists(report: ReadReport | CheckedReport) -> Iterator[tuple[str, list[str]]]:
+    """Yield the marks and addresses of a report that lead to nothing, each list with a title."""
+    lists = {
+        MARKS_WITHOUT_SOURCE: report.unresolved,
+        "Sources that no statement cites": report.uncited,
+    }
+    yield from filter(itemgetter(1), lists.items())
+
+
+class CheckedReport(BaseModel):
+    """The verdicts, the figures, and what is wrong with the citations themselves.
+
+    Args:
+        invented: addresses whose host has never resolved.
+        contaminated: sources about a benchmark (docs/trust.md); ``precision_without`` is the
+            citation precision of the claims that rest on none of them.
+        retracted: sources whose page says that the work was retracted.
+    """
+
+    name: str
+    statements: list[StatementVerdict]
+    figures: dict[FigureName, Figure | None]
+    unresolved: list[str]
+    uncited: list[str]
+    invented: list[str] = []
+    contaminated: list[str] = []
+    precision_without: Figure | None = None
+    retracted: list[str] = []
+    judge: str | None = None
+
+    @property
+    def summary(self) -> str:
+        """Return the findings in one sentence."""
+        checkable = [each for each in self.statements if each.checkable]
+        counts = Counter(claim.verdict for each in checkable for claim in each.claims)
+        checked = sum(count for verdict, count in counts.items() if verdict not in _WITHOUT)
+        others = ", ".join(
+            f"{counts[each]} {'is' if counts[each] == 1 else 'are'} {_WITHOUT.get(each, each)}"
+            for each in ORDER[1:]
+            if counts[each]
+        )
+        held = f"{counts['supported']} of {counted(checked, 'checked claim')} hold"
+        return f"{held}; {others}" if others else held
+
+    def figure_rows(self) -> Iterator[tuple[str, str]]:
+        """Yield each figure with its label, as text."""
+        figures = [(label, self.figures.get(name)) for name, label in _LABELS.items()]
+        if self.contaminated:
+            figures.append(
+                ("Citation precision without sources about a benchmark", self.precision_without)
+            )
+        for label, figure in figures:
+            yield label, str(figure or "-")
+
+    def name_lists(self) -> Iterator[tuple[str, list[str]]]:
+        """Yield what is wrong with the citations themselves: a title, and addresses or marks."""
+        lists = {
+            "Sources about a benchmark": self.contaminated,
+            "Sources that say that they were retracted": self.retracted,
+            "Invented addresses, whose host does not exist": self.invented,
+        }
+        yield from filter(itemgetter(1), lists.items())
+        yield from name_lists(self)
+
+    def name_pages(self, pages: Mapping[str, SourcePage]) -> None:
+        """Say which copy was read in place of a source, and why a page could not be read."""
+        for source in (source for each in self.statements for source in each.sources):
+            page = pages[source.source]
+            if page.is_stand_in:
+                source.page, source.depth = page.read_at, "stand-in"
+            if source.verdict == "page unavailable":
+                source.reason = page.problem or source.reason
+
+
+def checked_report(name: str, read: ReadReport, result: ResultFile) -> CheckedReport:
+    """Return what the result of a check says about a report."""
+    statements = verdicts_of(read, result)
+    return CheckedReport(
+        name=name,
+        statements=statements,
+        figures=figures_of(statements),
+        unresolved=read.unresolved,
+        uncited=read.uncited,
+        judge=result.judge_model,
+    )
+
+
+def precision_without(
+    statements: Sequence[StatementVerdict], sources: Collection[str]
+) -> Figure | None:
+    """Return the citation precision of the claims that rest on none of these sources."""
+    others = [
+        statement
+        for statement in statements
+        if not {source.page for source in statement.sources}.intersection(sources)
+    ]
+    return figures_of(others)["precision"]

@@ -1,0 +1,170 @@
+"""Hints that need no judge: what a reader should look at first. A hint is never a verdict."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Literal
+
+from pydantic import BaseModel
+
+from mind2web2.urls.parts import lookup_key, split_url
+from mind2web2.utils.facts import Fact, facts_in
+from mind2web2.verification.quotes import find_quote
+from mind2web2_check.sources import SourcePage
+from mind2web2_check.statements import ReadReport, Statement
+
+HintKind = Literal[
+    "dead source",
+    "walled source",
+    "unreachable source",
+    "invented address",
+    "redirected source",
+    "duplicate source",
+    "retracted source",
+    "quotation not on the page",
+    "number not on the page",
+    "date not on the page",
+    "name not on the page",
+    "no source",
+]
+_QUOTATION = re.compile(r"[“\"«「]([^“”\"«»「」]{12,400})[”\"»」]")
+_MIN_QUOTED_WORDS = 4
+_WORD = re.compile(r"[^\W\d_]{3,}")
+
+
+class Hint(BaseModel):
+    """Something that may be wrong.
+
+    Args:
+        statement: the number of the statement, from 0; ``None`` for a hint about a source.
+        detail: the missing number, the address that was read, and the like.
+    """
+
+    kind: HintKind
+    statement: int | None = None
+    source: str | None = None
+    detail: str = ""
+
+
+def hints_of(report: ReadReport, pages: Mapping[str, SourcePage]) -> list[Hint]:
+    """Return the hints about a report.
+
+    Args:
+        pages: the pages of its sources, as the report writes their addresses.
+    """
+    hints = [*_about_sources(pages.values())]
+    for number, statement in enumerate(report.statements):
+        if not statement.sources:
+            hints.append(Hint(kind="no source", statement=number))
+            continue
+        found = [pages[source] for source in statement.sources if source in pages]
+        readable = [page for page in found if page.problem is None and page.text.strip()]
+        # Where one of several pages could not be read, a missing number may be there.
+        if readable and len(readable) == len(statement.sources):
+            hints += _about_statement(number, statement, readable)
+    return hints
+
+
+def _about_sources(pages: Iterable[SourcePage]) -> Iterator[Hint]:
+    by_content: dict[str, list[str]] = defaultdict(list)
+    for page in pages:
+        if page.problem is not None:
+            yield Hint(kind=_kind_of(page.problem), source=page.source, detail=page.problem)
+            continue
+        if _is_elsewhere(page):
+            yield Hint(kind="redirected source", source=page.source, detail=page.read_at)
+        if page.is_retracted:
+            yield Hint(kind="retracted source", source=page.source, detail=page.title)
+        if page.content and page.text.strip():
+            by_content[page.content].append(page.source)
+    for same in by_content.values():
+        for source in same[1:]:
+            if lookup_key(source) != lookup_key(same[0]):
+                yield Hint(kind="duplicate source", source=source, detail=same[0])
+
+
+_KINDS: Mapping[str, HintKind] = {
+    "invented": "invented address",
+    "walled": "walled source",
+    "not opened": "unreachable source",
+}
+
+
+def _kind_of(problem: str) -> HintKind:
+    return _KINDS.get(problem.partition(":")[0], "dead source")
+
+
+def _is_elsewhere(page: SourcePage) -> bool:
+    """Tell whether an address with a path led to a home page: what was there is gone."""
+    asked, read = split_url(page.source), split_url(page.read_at)
+    return len(asked.path.strip("/")) > 0 and not read.path.strip("/") and not read.query
+
+
+def _about_statement(
+    number: int, statement: Statement, pages: Sequence[SourcePage]
+) -> Iterator[Hint]:
+    claim = statement.plain
+    text = "\n".join(f"{page.title}\n{page.text}" for page in pages)
+    for quotation in _QUOTATION.findall(claim):
+        if len(quotation.split()) >= _MIN_QUOTED_WORDS:
+            found = find_quote(quotation.strip(" .,"), (("page", text),))
+            if found.match == "not_found":
+                kind: HintKind = "quotation not on the page"
+                yield Hint(kind=kind, statement=number, detail=quotation)
+    mentioned = _Mentioned(text)
+    for fact in facts_in(claim):
+        if not mentioned.has(fact):
+            kinds: dict[str, HintKind] = {
+                "number": "number not on the page",
+                "date": "date not on the page",
+                "name": "name not on the page",
+            }
+            yield Hint(kind=kinds[fact.kind], statement=number, detail=fact.text)
+
+
+class _Mentioned:
+    """The numbers, dates and names that a page mentions."""
+
+    def __init__(self, text: str) -> None:
+        facts = facts_in(text)
+        self._dates = {fact.value for fact in facts if fact.kind == "date"}
+        self._numbers = {fact.value for fact in facts if fact.kind == "number"}
+        self._text = " ".join(text.casefold().split())
+        self._words = set(_WORD.findall(self._text))
+        self._initials = "".join(word[0] for word in re.findall(r"[^\W\d_]+", self._text))
+
+    def has(self, fact: Fact) -> bool:
+        """Tell whether the page mentions a fact, or one that rounds to it."""
+        if fact.kind == "number":
+            return fact.value in self._numbers | self._dates or self._has_rounded(fact.value)
+        if fact.kind == "date":
+            return self._has_date(fact.value)
+        # "GRU-based" names GRU, which a page may write out.
+        names = [word for word in _WORD.findall(fact.text) if word.lower() != word]
+        return fact.value in self._text or (bool(names) and all(map(self._has_name, names)))
+
+    def _has_name(self, name: str) -> bool:
+        is_written_out = name.isupper() and name.casefold() in self._initials
+        return name.casefold() in self._words or is_written_out
+
+    def _has_date(self, value: str) -> bool:
+        if value in self._numbers:
+            return True
+        day_of_year = value[-6:] if value.count("-") >= 2 else value
+        return any(
+            each.startswith(value) or (each.startswith("--") and each[1:] == day_of_year)
+            for each in self._dates
+        )
+
+    def _has_rounded(self, value: str) -> bool:
+        whole, _, decimals = value.partition(".")
+        if not whole.isdigit():
+            return False
+        wanted = float(value)
+        return any(
+            "." in each and round(float(each), len(decimals)) == wanted
+            for each in self._numbers
+            if each.replace(".", "", 1).isdigit()
+        )

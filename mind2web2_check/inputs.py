@@ -1,0 +1,119 @@
+"""A report's text, from markdown, HTML, DOCX, PDF or standard input.
+
+Other forms become markdown.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from collections.abc import Collection
+from pathlib import Path
+
+from mind2web2.capture.office import office_html
+from mind2web2.capture.page.documents import FetchedDocument
+from mind2web2.errors import DocumentError, UsageError
+from mind2web2.utils.text import as_unicode_text
+from mind2web2.utils.workers import call_in_worker
+from mind2web2_check.html_text import html_text
+from mind2web2_check.pdf import pdf_markdown
+from mind2web2_check.statements import ReadReport, read_report
+
+STANDARD_INPUT = "-"
+PATH_NAME = "report_path"
+_TIMEOUT_S = 60.0
+_MAX_BYTES = 100 * 1024**2
+_SNIFFED_BYTES = 4096
+_CHARSET = re.compile(rb"<meta\b[^<>]*?\bcharset\s*=\s*[\"']?\s*([\w.:-]+)", re.IGNORECASE)
+# Markdown may have lists and tables as HTML.
+_HTML_BLOCKS = re.compile(
+    r"^[ \t]*<(ol|ul|table|dl|h[1-6])\b[^<>]*>.*?</\1\s*>", re.IGNORECASE | re.DOTALL | re.MULTILINE
+)
+_HTML_START = re.compile(
+    rb"\s*(?:\xef\xbb\xbf)?\s*<(?:!doctype html|html|head|body)\b", re.IGNORECASE
+)
+
+
+def report_name(report: str) -> str:
+    """Return the name under which a report's results are kept."""
+    if report == STANDARD_INPUT:
+        return "standard-input"
+    return re.sub(r"[^\w.-]+", "-", Path(report).stem).strip("-.") or "report"
+
+
+def free_name(report: str, checks: Path, taken: Collection[str]) -> str:
+    """Return a report's name, with a number if the name is taken or another report's.
+
+    Each folder has the path of its report, so that the next check of a file finds its own results.
+    """
+    wanted = name = report_name(report)
+    number = 1
+    while name in taken or _is_of_other(checks / name, report):
+        number += 1
+        name = f"{wanted}-{number}"
+    return name
+
+
+def path_from(folder: Path, report: str) -> str:
+    """Return a report's path from a folder, so that both may move together."""
+    return os.path.relpath(report, folder)
+
+
+def _is_of_other(folder: Path, report: str) -> bool:
+    file = folder / PATH_NAME
+    earlier = file.read_text(encoding="utf-8") if file.is_file() else path_from(folder, report)
+    return earlier != path_from(folder, report) and (folder / earlier).is_file()
+
+
+def report_in(report: str) -> tuple[str, ReadReport]:
+    """Return the text of a report, each line of which ends in one character, and its statements.
+
+    They are read in a process with limits of time and memory, since the file may be hostile.
+
+    Raises:
+        UsageError: it cannot be read, or is none of the known formats.
+    """
+    data = _read(report)
+    try:
+        name = Path(report).name
+        return call_in_worker(_text_and_statements, data, name, timeout_s=_TIMEOUT_S)
+    except DocumentError as error:
+        raise UsageError(f"cannot read {report}: {error}") from error
+
+
+def _text_and_statements(data: bytes, name: str) -> tuple[str, ReadReport]:
+    text = as_unicode_text(_as_text(data, name)).replace("\r\n", "\n").replace("\r", "\n")
+    if not text.strip():
+        raise DocumentError("it has no text to check")
+    return text, read_report(text)
+
+
+def _read(report: str) -> bytes:
+    if report == STANDARD_INPUT:
+        return sys.stdin.buffer.read(_MAX_BYTES)
+    try:
+        with Path(report).open("rb") as file:
+            data = file.read(_MAX_BYTES + 1)
+    except OSError as error:
+        raise UsageError(f"cannot read {report}: {error.strerror or error}") from error
+    if len(data) > _MAX_BYTES:
+        raise UsageError(f"{report} is larger than {_MAX_BYTES // 1024**2} MB")
+    return data
+
+
+def _as_text(data: bytes, name: str) -> str:
+    if data.startswith(b"%PDF"):
+        return pdf_markdown(data)
+    if data.startswith(b"PK\3\4"):
+        return html_text(office_html(data, name).html)
+    head = data[:_SNIFFED_BYTES]
+    is_named = name.lower().endswith((".html", ".htm"))
+    if b"\0" in head and not head.startswith((b"\xff\xfe", b"\xfe\xff")):
+        raise DocumentError("it is none of markdown, HTML, DOCX and PDF")
+    declared = _CHARSET.search(head) if is_named or _HTML_START.match(data) else None
+    charset = f"; charset={declared[1].decode('latin-1')}" if declared else ""
+    text = FetchedDocument(name, 200, f"text/html{charset}", data).text()
+    if is_named or _HTML_START.match(text[:_SNIFFED_BYTES].encode()):
+        return html_text(text)
+    return _HTML_BLOCKS.sub(lambda block: f"\n\n{html_text(block[0])}\n", text)

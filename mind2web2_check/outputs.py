@@ -1,0 +1,187 @@
+"""The outputs of a check: printed lines, JSON and JUnit."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import groupby
+from operator import attrgetter
+from pathlib import Path
+
+from rich.console import Console
+
+from mind2web2.cli.console import line
+from mind2web2.errors import ResultWriteError, UsageError
+from mind2web2.utils.files import write_whole
+from mind2web2.utils.junit import JUnitCase, JUnitSuite, junit_xml
+from mind2web2_check.findings import MARKS_WITHOUT_SOURCE, CheckedReport, name_lists
+from mind2web2_check.hints import Hint
+from mind2web2_check.statements import ReadReport
+from mind2web2_check.verdicts import ClaimVerdict, StatementVerdict
+
+_MAX_LISTED = 10
+# Some programs write such marks for their readers alone.
+_LOST = re.compile(r"cite|†|\ue200|turn|citation:|grok:")
+
+
+def print_findings(console: Console, found: CheckedReport) -> None:
+    """Print each claim with its verdict, then the figures."""
+    for text in findings_text(found):
+        line(console, text)
+
+
+def findings_text(found: CheckedReport) -> Iterator[str]:
+    """Yield the lines that a check prints."""
+    for statement in found.statements:
+        if statement.checkable:
+            yield from _statement_lines(statement)
+    yield ""
+    yield f"{found.name}: {found.summary}."
+    for label, figure in found.figure_rows():
+        yield f"{label}: {figure}"
+    yield from _name_lines(found.name_lists())
+
+
+def _statement_lines(statement: StatementVerdict) -> Iterator[str]:
+    """Yield the statement and its claims; a single claim says the same as its statement."""
+    yield ""
+    indent = ""
+    if len(statement.claims) > 1:
+        yield _short(statement.text)
+        indent = "  "
+    for claim in statement.claims:
+        yield f"{indent}{claim.verdict.upper()}: {_short(claim.claim)}"
+        for text in _source_lines(claim):
+            yield f"{indent}{text}"
+
+
+def _source_lines(claim: ClaimVerdict) -> Iterator[str]:
+    for source in claim.sources:
+        quote = f' "{_short(source.quote)}"' if source.quote else ""
+        depth = f" ({source.depth})" if source.depth in ("abstract", "stand-in") else ""
+        yield f"  {source.verdict}: {source.page}{depth}{quote}"
+        if source.reason:
+            yield f"    {_short(source.reason)}"
+
+
+def _short(text: str, most: int = 400) -> str:
+    text = " ".join(text.split())
+    return text if len(text) <= most else f"{text[: most - 3]}..."
+
+
+def _name_lines(lists: Iterable[tuple[str, list[str]]]) -> Iterator[str]:
+    for title, names in lists:
+        more = f" and {len(names) - _MAX_LISTED} more" if len(names) > _MAX_LISTED else ""
+        yield f"{title}: {', '.join(map(_short, names[:_MAX_LISTED]))}{more}"
+        if title == MARKS_WITHOUT_SOURCE and any(map(_LOST.search, names)):
+            yield (
+                "Sources lost in the copy: export the report as markdown, DOCX or PDF, or share it "
+                "as a link and save that page as HTML."
+            )
+
+
+def evidence_table(report: ReadReport) -> Iterator[str]:
+    """Yield how each form of mark was decided: the logarithms of odds, their sum, the verdict."""
+    yield "with entry  without    look   marks   share  family   total  taken  form"
+    for row in report.forms:
+        numbers = (row.look, row.marks, row.share, row.family, row.total)
+        shown = " ".join(f"{number:7.1f}" for number in numbers)
+        taken = "yes" if row.is_taken else "no"
+        yield f"{row.with_entry:10} {row.without_entry:8} {shown}  {taken:5}  {row.form}, as {row.example}"
+
+
+def print_hints(console: Console, name: str, report: ReadReport, hints: Sequence[Hint]) -> None:
+    """Print the hints about a report: those about sources first, then by statement."""
+    line(
+        console,
+        f"{name}: hints, found without a judge. A hint says where to look; it is not a verdict.",
+    )
+    for number, group in groupby(hints, key=attrgetter("statement")):
+        if number is not None:
+            line(console, _short(report.statements[number].text, 160))
+        for hint in group:
+            line(console, f"  {_hint_text(hint)}")
+    counts = Counter(hint.kind for hint in hints)
+    line(
+        console,
+        ", ".join(f"{kind}: {number}" for kind, number in counts.items()) or "No hints.",
+    )
+    for text in _name_lines(name_lists(report)):
+        line(console, text)
+
+
+def _hint_text(hint: Hint) -> str:
+    about = ", ".join(filter(None, (hint.source, _short(hint.detail, 160))))
+    return f"{hint.kind}: {about}".rstrip(": ")
+
+
+def check_ending(path: Path, has_judge: bool) -> None:
+    """Check that a file's ending names a format.
+
+    Raises:
+        UsageError: it does not.
+    """
+    suffix = path.suffix.lower()
+    if suffix not in (".html", ".htm", ".json", ".xml"):
+        raise UsageError(f"-o {path}: name a file that ends in .html, .json or .xml")
+    if not has_judge and suffix != ".json":
+        raise UsageError(
+            f"-o {path}: without a judge's key, check gives hints only: set the key, or name a "
+            "file that ends in .json"
+        )
+
+
+def write_hints(path: Path, hints: Sequence[Sequence[Hint]]) -> None:
+    """Write the hints about one or more reports as JSON.
+
+    Raises:
+        ResultWriteError: the file cannot be written.
+    """
+    _write_json(path, [[hint.model_dump() for hint in each] for each in hints])
+
+
+def write_findings(path: Path, reports: Sequence[CheckedReport]) -> None:
+    """Write what was found in one or more reports, as JSON or JUnit.
+
+    Raises:
+        ResultWriteError: the file cannot be written.
+    """
+    if path.suffix.lower() == ".xml":
+        _write(path, junit_xml(list(map(_suite, reports))))
+    else:
+        _write_json(path, [report.model_dump(mode="json") for report in reports])
+
+
+def _write_json(path: Path, reports: Sequence[object]) -> None:
+    shown = reports[0] if len(reports) == 1 else reports
+    _write(path, json.dumps(shown, ensure_ascii=False, indent=2) + "\n")
+
+
+def _write(path: Path, content: str | bytes) -> None:
+    try:
+        write_whole(path, content)
+    except OSError as error:
+        raise ResultWriteError.at(path, error) from error
+
+
+def _suite(found: CheckedReport) -> JUnitSuite:
+    """Return the claims as JUnit test cases; an unavailable page is an error, not a failure."""
+    cases = [
+        _case(found.name, f"{statement.start}-{number}", claim)
+        for statement in found.statements
+        for number, claim in enumerate(statement.claims)
+        if statement.checkable and claim.sources
+    ]
+    return JUnitSuite(found.name, cases)
+
+
+def _case(classname: str, name: str, claim: ClaimVerdict) -> JUnitCase:
+    return JUnitCase(
+        classname,
+        f"{name} {claim.claim}",
+        None if claim.verdict == "supported" else claim.verdict,
+        "\n".join(f"{each.page}: {each.reason}" for each in claim.sources),
+        "error" if claim.verdict == "page unavailable" else "failure",
+    )

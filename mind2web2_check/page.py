@@ -1,0 +1,109 @@
+"""One HTML file of the viewer: reports with each statement marked, and what its pages say."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import AsyncIterator, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from mind2web2.urls.visible import visible
+from mind2web2.utils.path_config import PathConfig
+from mind2web2.viewer.catalog import Catalog
+from mind2web2.viewer.keys import AnswerKey, Json
+from mind2web2.viewer.markdown import Node, markdown_tree
+from mind2web2.viewer.report import Block, ReportContent, answer_blocks, pack, write_file
+from mind2web2_check.findings import CheckedReport
+from mind2web2_check.scoring import ANSWER, TASK
+
+# Statements stand between these in the markdown. They are brackets, next to which emphasis is
+# read as next to others.
+_BEGIN, _END = "⸨", "⸩"
+_SIGNS = str.maketrans({_BEGIN: "(", _END: ")"})
+_RAISED = re.compile(r"<sup>(.*?)</sup>", re.IGNORECASE)
+_DIGITS = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
+
+
+@dataclass(frozen=True)
+class ShownReport:
+    """A report with what was found in it, and the folders of its check."""
+
+    found: CheckedReport
+    text: str
+    paths: PathConfig
+
+
+async def write_page(path: Path, reports: Sequence[ShownReport]) -> None:
+    """Write the file, which opens from disk and loads nothing.
+
+    Raises:
+        ResultWriteError: it cannot be written.
+    """
+    title = ", ".join(report.found.name for report in reports)
+    await write_file(path, title, _blocks(reports), "checked")
+
+
+async def _blocks(reports: Sequence[ShownReport]) -> AsyncIterator[Block]:
+    yield ["checked"], pack([_shown(report) for report in reports])
+    content = ReportContent(most_picture_bytes=0)
+    for report in reports:
+        key = AnswerKey(report.found.name, TASK, ANSWER)
+        async for block in answer_blocks(Catalog(report.paths), [key], content):
+            yield block
+
+
+def _shown(report: ShownReport) -> Json:
+    found = report.found
+    return {
+        "agent": found.name,
+        "task": TASK,
+        "answer": ANSWER,
+        "summary": found.summary,
+        "markdown": _marked_tree(found, report.text),
+        "statements": [each.model_dump(mode="json") for each in found.statements],
+        "figures": list(found.figure_rows()),
+        "lists": [[title, names] for title, names in found.name_lists() if names],
+    }
+
+
+def _marked_tree(found: CheckedReport, text: str) -> list[Node]:
+    """Return the report's markdown with each statement as ``mark``, which has its number."""
+    shown = visible(text).translate(_SIGNS)
+    pieces, position = [], 0
+    for statement in found.statements:
+        before, said = shown[position : statement.start], shown[statement.start : statement.end]
+        pieces += [before, _BEGIN, said, _END]
+        position = statement.end
+    whole = "".join([*pieces, shown[position:]])
+    whole = _RAISED.sub(lambda raised: raised[1].translate(_DIGITS), whole)
+    return list(_Marker().marked(markdown_tree(whole)))
+
+
+class _Marker:
+    """Turns the signs around statements into elements; a statement may reach over several."""
+
+    def __init__(self) -> None:
+        self._number = -1
+        self._is_open = False
+
+    def marked(self, nodes: Sequence[Node]) -> Iterator[Node]:
+        for node in nodes:
+            if isinstance(node, str):
+                yield from self._text(node)
+            else:
+                tag, attributes, *children = node
+                yield [tag, attributes, *self.marked(children)]
+
+    def _text(self, text: str) -> Iterator[Node]:
+        is_first = False
+        for piece in re.split(f"([{_BEGIN}{_END}])", text):
+            if piece in (_BEGIN, _END):
+                is_first = self._is_open = piece == _BEGIN
+                self._number += is_first
+            elif self._is_open:
+                attributes: dict[str, Any] = {"statement": self._number, "first": is_first}
+                yield ["mark", attributes, piece]
+                is_first = False
+            else:
+                yield piece

@@ -1,0 +1,41 @@
+"""The eval script of checks and the reader of its result, for programs that hold a ``Scorer``."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+from mind2web2.results.answers import uniform_text
+from mind2web2.results.result_file import ResultFile
+from mind2web2.scoring.scorer import NoScore, Scorer
+from mind2web2.utils.path_config import ScriptFile
+from mind2web2_check.findings import CheckedReport, checked_report
+from mind2web2_check.statements import read_report
+
+TASK = "report"
+ANSWER = "answer_1"
+SCRIPTS = Path(__file__).parent / "eval_scripts"
+SCRIPT = ScriptFile(SCRIPTS / "check" / f"{TASK}.py", "check")
+
+
+def script_with(question: str) -> str:
+    """Return the text of the script for a report whose question is known."""
+    text = SCRIPT.path.read_text(encoding="utf-8")
+    return text.replace('QUESTION = ""', f"QUESTION = {question!r}")
+
+
+def findings(report: str, result: ResultFile) -> CheckedReport:
+    """Return what the result of a check says about a report."""
+    return checked_report("report", read_report(uniform_text(report)), result)
+
+
+async def check_report(scorer: Scorer, report: str) -> CheckedReport | NoScore:
+    """Check a report as ``mind2web2 check`` does; return why there is no verdict if there is none.
+
+    Raises:
+        AnswerError: the report is too large, or no text.
+    """
+    outcome = await scorer.score(TASK, report, SCRIPT)
+    if isinstance(outcome, NoScore):
+        return outcome
+    return await asyncio.to_thread(findings, report, ResultFile.of(dict(outcome.result)))

@@ -1,0 +1,258 @@
+"""The pages of a report's sources: captured before the judge is asked, and as hints see them."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import re
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from itertools import product
+from urllib.parse import quote, urlencode
+
+from mind2web2.capture.browser_manager import BatchBrowserManager
+from mind2web2.capture.models import CapturedPage, CaptureRecord, PageCapturer
+from mind2web2.capture.pdf import text_of
+from mind2web2.errors import CacheMiss, DocumentError
+from mind2web2.pages.archive import Archive
+from mind2web2.pages.cache import CacheFileSys
+from mind2web2.pages.cited_pages import AgentCache, TaskCitations
+from mind2web2.pages.crawl import CrawlProgress, crawl
+from mind2web2.runs.capturing import capture_settings
+from mind2web2.runs.settings import RunSettings
+from mind2web2.utils.json_text import mapping
+from mind2web2_check.rubric import page_address
+from mind2web2_check.verdicts import trouble_of
+
+log = logging.getLogger(__name__)
+
+_DOI = re.compile(r"\b10\.\d{4,9}/[^\s?#\"<>]+")
+# Publishers add these to a DOI in the addresses of a paper's forms.
+_FORM_OF_PAPER = re.compile(
+    r"(?:\.pdf|[./](?:full|pdf|epdf|abstract|fulltext|meta|pdfdirect|full-text|html))+$",
+    re.IGNORECASE,
+)
+# Other failures may be those of this browser or this day.
+_DEAD = ("http_error", "navigation_error", "soft_404")
+_NOT_READ = "the page itself could not be read"
+_LANDING_PAGE = f"{_NOT_READ}; its DOI's landing page is shown"
+_OPEN_COPY = f"{_NOT_READ}; an open copy of the paper is shown"
+_PAGES_AT_ONCE = 5
+_RETRIES = 1
+_RETRACTED_TITLE = re.compile(
+    r"\W*(?:retracted\b|retraction(?: notice| note| of)?(?: to)?:)|.*[:\[(]\s*retracted\W*$",
+    re.IGNORECASE,
+)
+_RETRACTED = re.compile(r"\bthis (?:article|paper) (?:has been|was|is) retracted", re.IGNORECASE)
+
+
+@dataclass(frozen=True)
+class SourcePage:
+    """A source as it was found.
+
+    Args:
+        problem: why it could not be read, in words that begin with ``dead``, ``walled``,
+            ``invented`` or ``not opened``.
+        read_at: the address whose page was read.
+        is_stand_in: an archive's copy, an open copy or a DOI's landing page was read.
+        content: a digest; equal for sources that have the same page.
+        is_public: a server of the public web has answered.
+    """
+
+    source: str
+    text: str = ""
+    title: str = ""
+    problem: str | None = None
+    read_at: str = ""
+    is_stand_in: bool = False
+    content: str | None = None
+    is_public: bool = False
+
+    @property
+    def is_invented(self) -> bool:
+        """Tell whether there is no host of this name."""
+        return (self.problem or "").startswith("invented")
+
+    @property
+    def is_retracted(self) -> bool:
+        """Tell whether the page itself says that the work was retracted."""
+        # Elsewhere on a page, such words may be about other works.
+        opening = next((line for line in self.text.splitlines() if line.strip()), "")
+        is_titled = any(map(_RETRACTED_TITLE.match, (self.title, opening)))
+        return is_titled or bool(_RETRACTED.search(self.text[:3000]))
+
+
+@dataclass(frozen=True)
+class Capturing:
+    """Captures the pages of a report.
+
+    Args:
+        others: caches of other reports, whose pages are copied.
+        archive_url: an archive with the Internet Archive's availability API.
+        uses_archive: its copy is read where a page is unavailable or walled.
+        email: for Unpaywall, which is asked for open copies of papers; empty if it is not to be
+            asked.
+        doi_url: leads to the landing page of each DOI.
+        unpaywall_url: says where an open copy of a DOI's paper is.
+    """
+
+    settings: RunSettings
+    cache: AgentCache
+    task_id: str
+    others: Sequence[CacheFileSys]
+    archive_url: str
+    uses_archive: bool = False
+    email: str = ""
+    doi_url: str = "https://doi.org"
+    unpaywall_url: str = "https://api.unpaywall.org/v2"
+
+    @property
+    def pages(self) -> CacheFileSys:
+        """Return the cache of the report's pages."""
+        return self.cache.of(self.task_id)
+
+    async def capture(
+        self, sources: Sequence[str], moment: datetime | None, progress: CrawlProgress
+    ) -> None:
+        """Capture what is not stored yet.
+
+        Args:
+            moment: the report's date; an archive's copy of that time is preferred to the page of
+                today.
+        """
+        addresses = list(dict.fromkeys(map(page_address, sources)))
+        if moment is not None:
+            await self._from_archive(addresses, moment)
+        else:
+            await asyncio.to_thread(self._from_others, addresses)
+        citations = TaskCitations(self.task_id, {"report": addresses})
+        archive = Archive(self.archive_url, {}) if self.uses_archive else None
+        await crawl([citations], self.cache, self._browser, progress, archive=archive)
+        await self._from_stand_ins(addresses)
+
+    def _from_others(self, addresses: Sequence[str]) -> None:
+        for url, other in product(addresses, self.others):
+            if self.pages.has(url) is None:
+                self.pages.copy_page(url, other)
+
+    def _browser(self) -> BatchBrowserManager:
+        settings = capture_settings(self.settings)
+        return BatchBrowserManager(settings.headless, _PAGES_AT_ONCE, _RETRIES, settings=settings)
+
+    async def _from_archive(self, addresses: Sequence[str], moment: datetime) -> None:
+        missing = [url for url in addresses if self.pages.has(url) is None]
+        if not missing:
+            return
+        archive = Archive(self.archive_url, {})
+        limit = asyncio.Semaphore(_PAGES_AT_ONCE)
+        async with self._browser() as browser:
+
+            async def copied(url: str) -> None:
+                async with limit:
+                    page = await archive.copy_for(_not_captured(url), moment, browser)
+                if page is not None:
+                    await asyncio.to_thread(self.pages.put_capture, page, url=url)
+
+            await asyncio.gather(*map(copied, missing))
+
+    async def _from_stand_ins(self, addresses: Sequence[str]) -> None:
+        """Read an open copy or the landing page where a DOI's page is walled or was not there."""
+        unread = {url: doi for url in addresses if (doi := _doi_of(url)) and self._is_unread(url)}
+        if not unread:
+            return
+        async with self._browser() as browser:
+            for url, doi in unread.items():
+                async for note, address in self._stand_ins(url, doi, browser):
+                    page = await browser.capture(address, log)
+                    if page.record.kind is not None and not page.record.is_suspect:
+                        await asyncio.to_thread(self._put_stand_in, url, page, f"{note}: {address}")
+                        break
+
+    def _is_unread(self, url: str) -> bool:
+        return source_page(self.pages, url).problem is not None
+
+    async def _stand_ins(
+        self, url: str, doi: str, browser: PageCapturer
+    ) -> AsyncIterator[tuple[str, str]]:
+        """Yield notes and addresses of pages that may stand in for that of a DOI, best first."""
+        copy = await self._open_copy(doi, browser) if self.email else None
+        if copy is not None:
+            yield _OPEN_COPY, copy
+        if "doi.org/" not in url:
+            yield _LANDING_PAGE, f"{self.doi_url}/{doi}"
+
+    async def _open_copy(self, doi: str, browser: PageCapturer) -> str | None:
+        query = urlencode({"email": self.email})
+        reply = await browser.capture(f"{self.unpaywall_url}/{quote(doi)}?{query}", log)
+        try:
+            found = mapping(json.loads(reply.text or ""))
+        except ValueError:
+            reason = reply.record.failure or f"HTTP status {reply.record.status}, and no JSON"
+            log.warning("Unpaywall could not be asked for %s: %s", doi, reason)
+            return None
+        address = mapping(found.get("best_oa_location")).get("url")
+        return str(address) if address else None
+
+    def _put_stand_in(self, url: str, page: CapturedPage, note: str) -> None:
+        notes = (*page.record.notes, note)
+        record = page.record.model_copy(update={"requested_url": url, "notes": notes})
+        self.pages.put_capture(replace(page, record=record), url=url)
+
+
+def _doi_of(url: str) -> str | None:
+    """Return the DOI in an address, without the publisher's form of the paper."""
+    doi = _DOI.search(url)
+    return None if doi is None else _FORM_OF_PAPER.sub("", doi[0].rstrip("/."))
+
+
+def _not_captured(url: str) -> CapturedPage:
+    now = datetime.now(UTC).isoformat()
+    reason = "the copy of the report's time is preferred"
+    return CapturedPage(
+        CaptureRecord(requested_url=url, final_url=url, kind=None, captured_at=now, failure=reason)
+    )
+
+
+def source_page(pages: CacheFileSys, source: str) -> SourcePage:
+    """Return a source's page as it is stored; reads files."""
+    url = page_address(source)
+    record, kind = pages.capture_record(url), pages.has(url)
+    page = SourcePage(
+        source,
+        title=record.title if record else "",
+        problem=_problem(record, kind is not None, pages.listed_failure(url)),
+        read_at=record.archived_from or record.final_url if record else url,
+        is_stand_in=record is not None and _is_stand_in(record),
+        content=record.sha256 if record else None,
+        is_public=record is not None and record.status is not None and not record.is_private,
+    )
+    if kind is None:
+        return page
+    return replace(page, text=_stored_text(pages, url, kind == "pdf"))
+
+
+def _is_stand_in(record: CaptureRecord) -> bool:
+    has_note = any(note.startswith(_NOT_READ) for note in record.notes)
+    return has_note or record.archived_from is not None
+
+
+def _stored_text(pages: CacheFileSys, url: str, is_pdf: bool) -> str:
+    try:
+        return text_of(pages.get_pdf(url)) if is_pdf else pages.get_web(url, False)[0]
+    except (CacheMiss, DocumentError):
+        return ""
+
+
+def _problem(record: CaptureRecord | None, is_stored: bool, failure: str | None) -> str | None:
+    kinds = [trouble.kind for trouble in record.troubles] if record else []
+    if not is_stored:
+        reason = (record and record.failure) or failure or "not captured"
+        if record and record.is_refused_as_private:
+            return f"not opened: {reason} (--allow_private_network opens it)"
+        if "there is no host" in reason:
+            return f"invented: {reason}"
+        is_dead = record is None or any(kind in _DEAD for kind in kinds)
+        return f"dead: {reason}" if is_dead else f"walled: {reason}"
+    return trouble_of(kinds)

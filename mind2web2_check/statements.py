@@ -1,0 +1,351 @@
+"""The statements of a report, each with the sources that it rests on; no model is asked."""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from typing import Literal
+
+from pydantic import BaseModel, Field
+
+from mind2web2.urls.visible import visible
+from mind2web2_check.addresses import addresses_in
+from mind2web2_check.blocks import BOLD_LINE, Block, blocks_of
+from mind2web2_check.citations import Citation, read_citations
+from mind2web2_check.decision import Evidence
+from mind2web2_check.markup import without_markup
+from mind2web2_check.source_lists import Entry
+from mind2web2_check.words import (
+    ABBREVIATION,
+    FIRST_PERSON,
+    OFFER,
+    SOURCE_LABELS,
+    SOURCE_LINE,
+)
+
+
+class Statement(BaseModel):
+    """A sentence, a list's item or a table's row that says something, and what it cites.
+
+    Args:
+        plain: its words without marks and markup; not part of the JSON.
+    """
+
+    text: str
+    start: int
+    end: int
+    sources: list[str]
+    marks: list[str]
+    plain: str = Field(exclude=True)
+
+
+class Doubt(BaseModel):
+    """Something that was not read as a statement's source, with its place in the text."""
+
+    kind: Literal["unresolved", "not taken", "uncited"]
+    text: str
+    start: int
+
+
+class ReadReport(BaseModel):
+    """The output of ``check REPORT --list``.
+
+    Args:
+        doubts: the places of the unresolved marks, of numbers that look like marks in a form with
+            too little evidence, and of addresses that nothing cites.
+        forms: the evidence for each form of mark; not part of the JSON.
+    """
+
+    statements: list[Statement]
+    unresolved: list[str]
+    uncited: list[str]
+    doubts: list[Doubt]
+    forms: list[Evidence] = Field(exclude=True)
+
+
+_OPAQUE = "\x00"
+_LINKED = "\x01"
+_ASCII_END = r"[.!?…]+(?:[\"'”’»)\]*_~]|</\w+>)*"
+_OTHER_END = r"[。！？؟۔।]+[\"'”’」』）)*_]*"
+_END = re.compile(
+    rf"(?:{_ASCII_END})(?=[\s\u200b\u2060{_OPAQUE}({_LINKED}]|<sup>\W{{0,2}}{_OPAQUE}|$)|{_OTHER_END}"
+)
+# Behind a sentence: its marks, its links in brackets and the words that introduce them.
+_RUN = re.compile(
+    rf"(?:[\s\u200b\u2060{_OPAQUE}()（）\[\],;、，·|*†]|</?su[pb]>|(?<![^\W_])(?:{SOURCE_LABELS}\s?[:：]|(?:{SOURCE_LABELS}|(?-i:and)|&)(?=\s?{_OPAQUE})))*",
+    re.IGNORECASE,
+)
+_LINKED_RUN = re.compile(rf"[\s{_OPAQUE}{_LINKED}()（）\[\],;、，·|*:：—–-]*")
+_WORD = re.compile(r"[^\W_]+")
+_CJK = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
+_QUOTE_SIGNS = re.compile(r"\s*(?:^[ \t]*(?:>\s?)+)?\s*", re.MULTILINE)
+_MIN_WORDS = 3
+_MIN_CJK = 6
+# A line without a full stop is a heading, a caption or a cell of a table unless it is as long as
+# this.
+_MIN_OPEN_WORDS = 12
+_MIN_ITEM_WORDS = 4
+_MAX_NAME_CHARS = 200
+
+
+@dataclass(slots=True)
+class _Segment:
+    """A sentence with its citations, not yet known to be a statement."""
+
+    start: int
+    end: int
+    citations: list[Citation]
+    is_closed: bool
+    block: int
+
+
+def read_report(text: str) -> ReadReport:
+    """Find the statements of a report and their sources; each mark and address is accounted for."""
+    text = visible(text)
+    blocks = blocks_of(text)
+    addresses = addresses_in(text)
+    citations = read_citations(text, blocks, addresses)
+    spans = citations.lists.spans
+    statements = _Statements(text, blocks, spans, citations.all).all()
+    cited = {url for statement in statements for url in statement.sources}
+    doubts = [
+        Doubt(kind="unresolved", text=mark, start=each.start)
+        for each in citations.all
+        for mark in each.missing
+    ]
+    doubts += [
+        Doubt(kind="not taken", text=each.mark, start=each.start) for each in citations.not_taken
+    ]
+    named: list[Citation | Entry] = [*citations.all, *citations.lists.entries]
+    doubts += [
+        Doubt(kind="uncited", text=url, start=each.start)
+        for each in sorted(named, key=lambda each: each.start)
+        for url in each.addresses
+        if url not in cited
+    ]
+    return ReadReport(
+        statements=statements,
+        unresolved=_texts(doubts, "unresolved"),
+        uncited=_texts(doubts, "uncited"),
+        doubts=doubts,
+        forms=list(citations.forms),
+    )
+
+
+def _texts(doubts: Iterable[Doubt], kind: str) -> list[str]:
+    return list(dict.fromkeys(each.text for each in doubts if each.kind == kind))
+
+
+class _Statements:
+    def __init__(
+        self,
+        text: str,
+        blocks: Sequence[Block],
+        listed: Sequence[tuple[int, int]],
+        citations: Sequence[Citation],
+    ) -> None:
+        self._text = text
+        in_lists = {start for start, _ in listed}
+        self._blocks = [block for block in blocks if block.start not in in_lists]
+        self._citations = [each for each in citations if each.mark or each.addresses]
+        self._shadow = _shadow(text, citations)
+        self._starts = [each.start for each in self._citations]
+        # By table: what its head cites.
+        self._of_heads: dict[int, list[Citation]] = {}
+
+    def all(self) -> list[Statement]:
+        segments = [
+            segment
+            for number, block in enumerate(self._blocks)
+            for segment in self._segments(number, block)
+        ]
+        by_block = {
+            number: list(group) for number, group in groupby(segments, lambda each: each.block)
+        }
+        self._attach_source_lines(by_block)
+        return [
+            self._statement(segment)
+            for segment in segments
+            if self._is_statement(segment)
+            and not self._is_chatter(segment, by_block[segment.block])
+        ]
+
+    def _segments(self, number: int, block: Block) -> Iterator[_Segment]:
+        citations = self._within(block.start, block.end)
+        if block.kind == "head":
+            self._of_heads[block.table] = citations
+        if block.kind == "row":
+            cited = [*self._of_heads.get(block.table, ()), *citations]
+            yield _Segment(block.start, block.end, cited, True, number)
+        elif block.kind in ("paragraph", "item"):
+            for start, end, after, is_closed in self._sentences(block):
+                yield self._trim(
+                    _Segment(start, end, self._within(start, after), is_closed, number)
+                )
+
+    def _within(self, start: int, end: int) -> list[Citation]:
+        return self._citations[bisect_left(self._starts, start) : bisect_left(self._starts, end)]
+
+    def _sentences(self, block: Block) -> Iterator[tuple[int, int, int, bool]]:
+        """Yield start, end, the place behind its marks, and whether it ends in a full stop."""
+        first = block.start
+        for end, after in self._ends(block):
+            yield first, end, after, True
+            first = after
+        if first < block.end:
+            yield first, block.end, block.end, False
+
+    def _skip_run(self, start: int, end: int) -> int:
+        """Return the place behind marks, before a bracket that opens the next words."""
+        run = _RUN.match(self._shadow, start, end)
+        after = run.end() if run else start
+        while start < after < end and self._shadow[after - 1] in "([（*":
+            after -= 1
+        return after
+
+    def _ends(self, block: Block) -> Iterator[tuple[int, int]]:
+        shadow = self._shadow
+        for match in _END.finditer(shadow, block.start, block.end):
+            end = match.end()
+            after = self._skip_run(end, block.end)
+            linked = _LINKED_RUN.match(shadow, after, block.end)
+            beyond = linked.end() if linked and _LINKED in linked[0] else after
+            if beyond > after and self._begins_sentence(beyond, block.end):
+                after = beyond
+            before = shadow[max(block.start, match.start() - 12) : match.start() + 1]
+            is_ascii = match[0][0] in ".!?…"
+            if is_ascii and after < block.end:
+                is_marked = _OPAQUE in shadow[end:after]
+                if not self._begins_sentence(after, block.end):
+                    continue
+                if not is_marked and ABBREVIATION.search(before):
+                    continue
+                if after == end and shadow[end] != _LINKED:
+                    continue
+            yield end, after
+
+    def _begins_sentence(self, place: int, end: int) -> bool:
+        rest = self._shadow[place : min(place + 4, end)].lstrip("*_\"'“‘«([{¿¡<>#-–— ")
+        return not rest or not (rest[0].islower() or rest[0] in ",;:)=+/")
+
+    def _trim(self, segment: _Segment) -> _Segment:
+        """Cut the marks before and behind a sentence off."""
+        shadow = self._shadow
+        start = self._skip_run(segment.start, segment.end)
+        end = segment.end
+        if not segment.is_closed:
+            end = start + len(_without_run(shadow[start:end]))
+        quoted = _QUOTE_SIGNS.match(shadow, start, end)
+        start = quoted.end() if quoted else start
+        return _Segment(start, end, segment.citations, segment.is_closed, segment.block)
+
+    def _attach_source_lines(self, by_block: Mapping[int, Sequence[_Segment]]) -> None:
+        """Give marks that stand alone to what stands above: below a table to its rows."""
+        for number, group in by_block.items():
+            content = self._shadow[self._blocks[number].start : self._blocks[number].end]
+            named = SOURCE_LINE.match(content[:_MAX_NAME_CHARS])
+            is_named, rest = named is not None, content[named.end() if named else 0 :]
+            words = _WORD.findall(rest.replace(_LINKED, " "))
+            citations = [citation for each in group for citation in each.citations]
+            if not citations or len(words) > _MIN_OPEN_WORDS * is_named:
+                continue
+            above = self._above(number, by_block)
+            if not above:
+                continue
+            table = self._blocks[above[-1].block].table
+            for segment in above if is_named or table else above[-1:]:
+                segment.citations += citations
+            for segment in group:
+                segment.end, segment.citations = segment.start, []
+
+    def _above(self, number: int, by_block: Mapping[int, Sequence[_Segment]]) -> Sequence[_Segment]:
+        """Return the sentences of the block above, or all rows of its table."""
+        table = self._blocks[number - 1].table if number else 0
+        if not table:
+            return by_block.get(number - 1, ())
+        rows = [at for at in range(number) if self._blocks[at].table == table]
+        return [segment for at in rows for segment in by_block.get(at, ())]
+
+    def _is_chatter(self, segment: _Segment, group: Sequence[_Segment]) -> bool:
+        """Tell if a sentence that cites nothing is the agent's own talk or goes with it."""
+        first = self._text[group[0].start : group[0].end]
+        own = self._text[segment.start : segment.end]
+        return not segment.citations and any(map(self._is_talk, {first, own}))
+
+    def _is_talk(self, text: str) -> bool:
+        return bool(FIRST_PERSON.search(text) or OFFER.search(text))
+
+    def _is_statement(self, segment: _Segment) -> bool:
+        content = self._shadow[segment.start : segment.end].replace(_OPAQUE, " ")
+        words = len(_WORD.findall(content))
+        ideographs = len(_CJK.findall(content))
+        if segment.citations:
+            return words > 0 or _LINKED in content
+        block = self._blocks[segment.block]
+        if block.kind == "row":
+            cells = [cell for cell in content.split("|") if _WORD.search(cell)]
+            return len(cells) > 1
+        if content.rstrip(" *_").endswith((":", "：", "?", "？")) or (
+            BOLD_LINE.fullmatch(content.strip()) and not segment.is_closed
+        ):
+            return False
+        if segment.is_closed:
+            return words >= _MIN_WORDS or ideographs >= _MIN_CJK
+        least = _MIN_ITEM_WORDS if block.kind == "item" else _MIN_OPEN_WORDS
+        return words >= least or ideographs >= (
+            _MIN_CJK if block.kind == "item" else 2 * _MIN_OPEN_WORDS
+        )
+
+    def _statement(self, segment: _Segment) -> Statement:
+        sources = [url for each in segment.citations for url in each.addresses]
+        marks = [each.mark for each in segment.citations if each.mark]
+        return Statement(
+            text=self._text[segment.start : segment.end],
+            start=segment.start,
+            end=segment.end,
+            sources=list(dict.fromkeys(sources)),
+            marks=list(dict.fromkeys(marks)),
+            plain=self._plain(segment),
+        )
+
+    def _plain(self, segment: _Segment) -> str:
+        pieces, position = [], segment.start
+        for citation in segment.citations:
+            if not citation.is_text and position <= citation.start < segment.end:
+                pieces.append(self._text[position : citation.start])
+                position = citation.end
+        pieces.append(self._text[position : segment.end])
+        return without_markup(" ".join(pieces))
+
+
+def _without_run(content: str) -> str:
+    """Return an open sentence without the marks behind it."""
+    kept = content.rstrip()
+    while True:
+        cut = re.sub(
+            rf"(?:[\s(（\[]*{_OPAQUE}+[\s)）\],;、，.]*|[\s(（\[]+{SOURCE_LABELS}[:：]?)$",
+            "",
+            kept,
+            flags=re.IGNORECASE,
+        ).rstrip(" \n\t([（|")
+        if cut == kept:
+            return kept
+        kept = cut
+
+
+def _shadow(text: str, citations: Iterable[Citation]) -> str:
+    """Return a text of the same length in which citations do not count as words."""
+    pieces, position = [], 0
+    for citation in citations:
+        if citation.start < position:
+            continue
+        mark = _LINKED if citation.is_text else _OPAQUE
+        pieces += [
+            text[position : citation.start],
+            mark * (citation.end - citation.start),
+        ]
+        position = citation.end
+    return "".join([*pieces, text[position:]])

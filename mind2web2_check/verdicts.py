@@ -1,0 +1,229 @@
+"""The verdicts of a check on each claim and source, read from the run's result."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Literal, get_args
+
+from pydantic import BaseModel, computed_field
+
+from mind2web2.results.result_file import ResultFile
+from mind2web2.rubric.verdicts import Evidence, PageCheck, Vote
+from mind2web2.rubric.written_tree import WrittenNode
+from mind2web2.utils.json_text import mapping
+from mind2web2_check.claims import StatementClaims
+from mind2web2_check.rubric import CLAIMS, leaf_id, page_address
+from mind2web2_check.statements import ReadReport, Statement
+
+Verdict = Literal[
+    "supported", "contradicted", "qualified", "not there", "page unavailable", "no source given"
+]
+# A claim with several sources gets the first of these verdicts that any of them gives.
+ORDER: tuple[Verdict, ...] = get_args(Verdict)
+# The judge is asked to begin so (rubric.py).
+_QUALIFIED = "QUALIFIED"
+Depth = Literal["full text", "abstract", "stand-in", "nothing"]
+_ABSTRACT = re.compile(
+    r"//(?:www\.)?(?:pubmed\.ncbi|arxiv\.org/abs/|europepmc\.org/article/med/|papers\.ssrn|clinicaltrials)"
+    r"|/(?:doi/)?abs(?:tract)?s?(?:/|$)|[./]abstract$",
+    re.IGNORECASE,
+)
+
+
+class SourceVerdict(BaseModel):
+    """The verdict of one page on a claim.
+
+    Args:
+        source: as the report writes it.
+        page: the address that was read.
+        quote: the passage that decided; ``None`` where none did.
+        reason: the judge's, or why the page is unavailable.
+        depth: how much of the source was read: its page, only an abstract by the address, or a
+            copy, landing page or other stand-in.
+    """
+
+    source: str
+    page: str
+    verdict: Verdict
+    quote: str | None = None
+    reason: str = ""
+    leaf: str = ""
+    depth: Depth = "nothing"
+
+
+# What a writer can do about each verdict.
+_CHANGES: Mapping[Verdict, str] = {
+    "supported": "",
+    "contradicted": "Correct the claim by the quotation, or cite a page that says it.",
+    "qualified": "Add the condition, the limit or the degree that the quotation has.",
+    "not there": "Cite a page that says it, or remove the claim.",
+    "page unavailable": "Not verified: cite a page that can be opened and says it.",
+    "no source given": "Not verified: cite a page that says it, or remove the claim.",
+}
+
+
+class ClaimVerdict(BaseModel):
+    """A claim, and what its sources say about it."""
+
+    claim: str
+    verdict: Verdict
+    sources: list[SourceVerdict]
+
+    @computed_field  # type: ignore[prop-decorator] # how the library's users write it
+    @property
+    def change(self) -> str:
+        """What to change in the report; empty if nothing."""
+        return _CHANGES[self.verdict]
+
+
+class StatementVerdict(BaseModel):
+    """A statement of the report with its claims.
+
+    Args:
+        checkable: it needs a source.
+    """
+
+    text: str
+    start: int
+    end: int
+    marks: list[str]
+    checkable: bool
+    verdict: Verdict
+    claims: list[ClaimVerdict]
+
+    @property
+    def sources(self) -> list[SourceVerdict]:
+        """Return what the pages say about all its claims."""
+        return [source for claim in self.claims for source in claim.sources]
+
+
+def first_of(verdicts: Iterator[Verdict]) -> Verdict:
+    """Return the verdict on a claim from those of its sources."""
+    return min(verdicts, key=ORDER.index, default="no source given")
+
+
+def worst_of(verdicts: list[Verdict]) -> Verdict:
+    """Return the verdict on a statement from those on its claims.
+
+    The statement is supported if all of its claims are.
+    """
+    worst_first = (*ORDER[1:], ORDER[0])
+    return min(verdicts, key=worst_first.index, default=ORDER[-1])
+
+
+def verdicts_of(report: ReadReport, result: ResultFile) -> list[StatementVerdict]:
+    """Return the verdicts on all statements of a report."""
+    leaves = {leaf.id: leaf for leaf in result.leaves()}
+    entries = _entries(result)
+    return [
+        _statement(number, statement, entries.get(number), leaves)
+        for number, statement in enumerate(report.statements)
+    ]
+
+
+def _entries(result: ResultFile) -> dict[int, StatementClaims]:
+    claims = mapping(dict(result.info_entries()).get(CLAIMS))
+    entries = map(StatementClaims.model_validate, claims.get("statements", ()))
+    return {entry.number: entry for entry in entries}
+
+
+def _statement(
+    number: int,
+    statement: Statement,
+    entry: StatementClaims | None,
+    leaves: dict[str, WrittenNode],
+) -> StatementVerdict:
+    entry = entry or StatementClaims(number=number, claims=[statement.plain])
+    claims = []
+    for claim_number, claim in enumerate(entry.claims):
+        sources = [
+            _source(source, leaves.get(leaf_id(number, claim_number, position)))
+            for position, source in enumerate(statement.sources)
+        ]
+        verdict = first_of(each.verdict for each in sources)
+        claims.append(ClaimVerdict(claim=claim, verdict=verdict, sources=sources))
+    return StatementVerdict(
+        text=statement.text,
+        start=statement.start,
+        end=statement.end,
+        marks=statement.marks,
+        checkable=entry.checkable,
+        verdict=worst_of([claim.verdict for claim in claims]),
+        claims=claims,
+    )
+
+
+def _source(source: str, leaf: WrittenNode | None) -> SourceVerdict:
+    found = SourceVerdict(
+        source=source,
+        page=page_address(source),
+        verdict="page unavailable",
+        reason="not judged",
+        leaf="" if leaf is None else leaf.id,
+    )
+    if leaf is None or leaf.evidence is None:
+        return found
+    if not leaf.evidence.pages:
+        return found.model_copy(update={"reason": leaf.evidence.reason or "not judged"})
+    return found.model_copy(update=_of_page(leaf.evidence))
+
+
+# Signs that a capture shows something else than the page: silence of such a page says nothing.
+UNREADABLE = {
+    "http_error": "dead: the server answers with an error",
+    "refusal": "walled: the server refuses to show the page",
+    "challenge": "walled: a robot check",
+    "consent_wall": "walled: a request for consent",
+    "login_wall": "walled: a login",
+    "soft_404": "dead: the page says that it does not exist",
+    "empty_page": "walled: the page shows hardly any text",
+}
+
+
+def _of_page(evidence: Evidence) -> dict[str, object]:
+    check = evidence.pages[-1]
+    votes = [vote for vote in check.votes if vote.supported is (check.outcome == "supported")]
+    unreadable = _unreadable(check, votes)
+    if unreadable is not None:
+        return {"page": check.url, "verdict": "page unavailable", "reason": unreadable}
+    # The first one that quotes the page decides.
+    decisive = max(votes, key=_quotes_page)
+    return {
+        "page": check.url,
+        "verdict": _verdict(check),
+        "quote": decisive.quote and decisive.quote.text,
+        "reason": decisive.reasoning,
+        "depth": "abstract" if _ABSTRACT.search(check.url) else "full text",
+    }
+
+
+def _unreadable(check: PageCheck, votes: Sequence[Vote]) -> str | None:
+    """Return why a page says nothing about a claim; ``None`` if it was read."""
+    if not votes or check.outcome == "unavailable":
+        return check.reason or "not judged"
+    if check.page is None or check.outcome == "supported" or any(map(_quotes_page, check.votes)):
+        return None
+    return trouble_of(check.page.troubles)
+
+
+def trouble_of(kinds: Iterable[str]) -> str | None:
+    """Return the sign that a capture shows something else than its page, if it has one."""
+    return next((UNREADABLE[kind] for kind in kinds if kind in UNREADABLE), None)
+
+
+def _verdict(check: PageCheck) -> Verdict:
+    """Return the verdict; a page contradicts a claim if the judge quotes it against the claim."""
+    if check.outcome == "supported":
+        return "supported"
+    against = [vote for vote in check.votes if not vote.supported]
+    quoting = [vote for vote in against if _quotes_page(vote)]
+    if 2 * len(quoting) <= len(against):
+        return "not there"
+    qualifying = [vote for vote in quoting if vote.reasoning.lstrip(' *"').startswith(_QUALIFIED)]
+    return "qualified" if 2 * len(qualifying) > len(quoting) else "contradicted"
+
+
+def _quotes_page(vote: Vote) -> bool:
+    quote = vote.quote
+    return quote is not None and quote.match != "not_found" and quote.source == "page"

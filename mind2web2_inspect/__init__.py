@@ -1,0 +1,1 @@
+"""Results as a log of Inspect, and the benchmark as a task of Inspect."""

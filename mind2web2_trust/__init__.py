@@ -1,0 +1,1 @@
+"""Find out how far the judge can be trusted: check-judge, rejudge, probe."""

@@ -1,0 +1,344 @@
+"""``mind2web2 check-judge``: how often a judge is right on claims whose true verdicts are known."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext, redirect_stdout
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from rich import box
+from rich.console import Console
+from rich.progress import MofNCompleteColumn, Progress, TextColumn
+from rich.table import Table
+
+from mind2web2.analysis.changed_pages import ChangedPages, changed_pages, report_lines
+from mind2web2.cli.console import line, plain_console, warnings_on
+from mind2web2.cli.displays import duration_text
+from mind2web2.cli.event_loop import run_to_exit
+from mind2web2.cli.options import (
+    given_settings,
+    with_file,
+)
+from mind2web2.errors import UsageError
+from mind2web2.judge.fitness import verdict
+from mind2web2.judge.last_check import CHECKS_FOLDER, record_check
+from mind2web2.judge.store import FILE_NAME
+from mind2web2.llm_client.settings import check_address
+from mind2web2.runs.session import open_run
+from mind2web2.runs.settings import RunSettings
+from mind2web2.statistics.paired import Estimate
+from mind2web2.utils.text import counted, dollars, percent, percent_within, points
+from mind2web2_trust.judge_check.check import (
+    Checking,
+    JudgeCheck,
+    JudgeComparison,
+    Quality,
+    comparisons,
+    quality,
+)
+from mind2web2_trust.judge_check.figures import (
+    CheckReport,
+    ComparisonFigures,
+    JudgeFigures,
+    SetFigures,
+)
+from mind2web2_trust.judge_check.labelled_set import LabelledSet, shipped_set
+from mind2web2_trust.judge_check.outside_labels import read_labels
+
+# MODEL@http://SERVER/v1, or https.
+_AT_SERVER = "@http"
+_WRONG_SHOWN = 10
+_BELOW = 5
+_STOPPED = "Stopped. Every reply so far is kept. The same command continues from here."
+
+
+def run(options: argparse.Namespace) -> int:
+    """Check the judges, print the figures and return the exit status."""
+    named = options.judge_models or []
+    first = named[0].partition(_AT_SERVER)[0] if named else None
+    with redirect_stdout(sys.stderr) if options.json else nullcontext():
+        settings = with_file(
+            replace(given_settings(options), judge_model=first),
+            options.takes | {"judge_model"},
+            is_announced=True,
+        )
+    labelled = _chosen_cases(options)
+    # No scripts run, and the cases have their pages.
+    settings = replace(settings, no_capture=True)
+    judges = [_judge(settings, name) for name in named or [settings.model]]
+    if len({judge.model for judge in judges}) < len(judges):
+        raise UsageError("name each --judge_model once")
+    requests = asyncio.Semaphore(settings.max_llm_requests)
+    checking = Checking(
+        labelled,
+        options.votes,
+        requests,
+    )
+    console = plain_console(outlives_reader=True)
+    check = _Check(
+        settings,
+        checking,
+        judges,
+        console,
+        is_recorded=not (options.labels or options.category),
+        is_json=options.json,
+        least_share=options.fail_under,
+    )
+    return run_to_exit(_run_check(check), lambda: line(console, _STOPPED))
+
+
+def _judge(settings: RunSettings, named: str) -> RunSettings:
+    """Return the settings of a judge, which may have a server of its own."""
+    model, at, rest = named.partition(_AT_SERVER)
+    if not at:
+        return replace(settings, judge_model=model)
+    server = f"{at[1:]}{rest}"
+    check_address(server, "--judge_model")
+    return replace(settings, judge_model=model, judge_base_url=server)
+
+
+@dataclass(frozen=True)
+class _Check:
+    """The judge that is checked, and how its figures are shown.
+
+    Args:
+        is_recorded: results of the judge name this check.
+    """
+
+    settings: RunSettings
+    checking: Checking
+    judges: list[RunSettings]
+    console: Console
+    is_recorded: bool
+    is_json: bool
+    least_share: float | None
+
+    @property
+    def results_root(self) -> Path:
+        return self.settings.paths.eval_results_root
+
+    @property
+    def store_path(self) -> Path:
+        return self.results_root / CHECKS_FOLDER / FILE_NAME
+
+
+def _chosen_cases(options: argparse.Namespace) -> LabelledSet:
+    """Return the cases that the options choose.
+
+    Raises:
+        UsageError: they name a category that is not there.
+    """
+    categories = options.category or ()
+    labelled = read_labels(options.labels) if options.labels else shipped_set()
+    if unknown := set(categories) - set(labelled.categories):
+        known = "; ".join(labelled.categories)
+        raise UsageError(
+            f"--category {', '.join(sorted(unknown))}: there is none; known are {known}"
+        )
+    if categories:
+        labelled = labelled.of(categories)
+    return labelled.sample(options.sample) if options.sample else labelled
+
+
+async def _run_check(check: _Check) -> int:
+    checks = await _ask_judges(check)
+    found = [quality(check) for check in checks]
+    for each in found:
+        if check.is_recorded and (record := each.record()) is not None:
+            record_check(check.results_root, each.check.judge, record)
+    show = _print_json if check.is_json else _print_text
+    show(check, found, comparisons(checks))
+    below = _below(found, check.least_share)
+    if below and not check.is_json:
+        least = f"{check.least_share:g}"
+        line(check.console, f"Below --fail_under {least}: {', '.join(below)}")
+    if below:
+        return _BELOW
+    return 1 if any(each.failures for each in found) else 0
+
+
+async def _ask_judges(check: _Check) -> list[JudgeCheck]:
+    """Put the cases to each judge."""
+    console, checking = check.console, check.checking
+    checks = []
+    cases = len(check.judges) * len(checking.labelled.cases)
+    with (
+        warnings_on(console),
+        _progress(console, cases, is_quiet=check.is_json) as advance,
+    ):
+        asking = replace(checking, on_reply=advance)
+        for settings in check.judges:
+            # A session for each, so that each has counts of its own.
+            async with (
+                open_run(settings, check.store_path) as session,
+                session.at_work(),
+            ):
+                done = await asking.of(session.judge)
+            for problem in session.problems:
+                line(console, f"Warning: {problem}")
+            if all(outcome.is_right is None for outcome in done.outcomes):
+                session.judge.raise_if_unusable()
+            checks.append(done)
+    return checks
+
+
+def _print_text(
+    check: _Check,
+    found: Sequence[Quality],
+    compared: Sequence[JudgeComparison],
+) -> None:
+    console = check.console
+    for each in found:
+        _print_quality(console, each)
+        for text in report_lines(_changed_pages(each)):
+            line(console, text)
+    for comparison in compared:
+        _print_comparison(console, comparison)
+    if check.is_recorded:
+        _print_verdicts(console, found)
+
+
+def _changed_pages(found: Quality) -> list[ChangedPages]:
+    model = found.check.judge.model
+    return [each for each in changed_pages() if each.judge == model]
+
+
+def _print_verdicts(console: Console, found: Sequence[Quality]) -> None:
+    """Print for each judge whether it is good enough, in one sentence."""
+    for each in found:
+        if (record := each.record()) is not None:
+            whose = f"{each.check.name}: " if len(found) > 1 else ""
+            but = f" Not for: {', '.join(each.weak)}." if each.weak else ""
+            line(console, f"{whose}{verdict(record)}{but}")
+
+
+def _below(found: Sequence[Quality], least: float | None) -> list[str]:
+    """Return the judges that are right on a smaller share, each with its share."""
+    below = []
+    for each in found:
+        share = each.overall.accuracy.value
+        if least is not None and share is not None and share < least:
+            below.append(f"{each.check.name} {percent(share)}")
+    return below
+
+
+@contextmanager
+def _progress(console: Console, cases: int, *, is_quiet: bool) -> Iterator[Callable[[], object]]:
+    """Show on a terminal how many cases are done."""
+    columns = (TextColumn("cases"), MofNCompleteColumn())
+    is_shown = console.is_terminal and not is_quiet
+    with Progress(*columns, console=console, transient=True, disable=not is_shown) as bar:
+        task = bar.add_task("", total=cases)
+        yield lambda: bar.advance(task)
+
+
+def _print_json(
+    check: _Check,
+    found: Sequence[Quality],
+    compared: Sequence[JudgeComparison],
+) -> None:
+    report = CheckReport(
+        set=SetFigures.of(check.checking.labelled),
+        votes=check.checking.votes,
+        judges=[JudgeFigures.of(each) for each in found],
+        comparisons=[ComparisonFigures.of(each) for each in compared],
+        changed_pages={
+            each.check.name: [report.figures() for report in _changed_pages(each)] for each in found
+        },
+    )
+    check.console.print_json(report.model_dump_json())
+
+
+def _print_quality(console: Console, found: Quality) -> None:
+    check, overall = found.check, found.overall
+    labelled = check.labelled
+    name = "labels" if labelled.is_outside else f"set {labelled.version}"
+    which = f"{name} ({labelled.digest}), {counted(len(labelled.cases), 'case')}"
+    line(console, f"{' '.join(check.judge.in_words())}: {which}")
+    # The longest name of a category leaves no room for more in 80 columns.
+    table = Table(box=box.SIMPLE_HEAD, padding=0, show_edge=False)
+    table.add_column("category", no_wrap=True)
+    for heading in ("right", "accuracy\n(95%)", "false\naccepted", "true\nrejected"):
+        table.add_column(heading, justify="right", no_wrap=True)
+    for name, own in (*found.by_category.items(), ("all", overall)):
+        if name == "all":
+            table.add_section()
+        mark = " *" if name in found.weak else ""
+        errors = (own.false_accepted, own.true_rejected)
+        table.add_row(
+            f"{name}{mark}",
+            f"{own.right}/{own.cases}",
+            _share_text(own.accuracy).replace("%", "").replace(" (", "% ("),
+            *("-" if share.value is None else percent(share.value) for share in errors),
+        )
+    console.print(table)
+    line(
+        console,
+        f"Right: {_share_text(overall.accuracy)}. False claims accepted: "
+        f"{_share_text(overall.false_accepted)}. True claims rejected: "
+        f"{_share_text(overall.true_rejected)}.",
+    )
+    if labelled.is_outside and found.balanced_accuracy is not None:
+        line(console, f"Balanced accuracy: {percent(found.balanced_accuracy)}.")
+    if found.weak:
+        line(
+            console,
+            "* more errors than chance explains, compared with the other categories: "
+            f"{', '.join(found.weak)}.",
+        )
+    line(
+        console,
+        f"Invalid replies: {check.repairs} asked again, {found.invalid} never valid. Refused: "
+        f"{found.declined}.",
+    )
+    for outcome in found.wrong[:_WRONG_SHOWN]:
+        case, right, given = (
+            outcome.case,
+            *map(json.dumps, (outcome.case.right, outcome.given)),
+        )
+        line(
+            console,
+            f"Wrong: {case.id}: {case.question} Expected: {right}. Judge said: {given}.",
+        )
+    if len(found.wrong) > _WRONG_SHOWN:
+        line(
+            console,
+            f"{len(found.wrong) - _WRONG_SHOWN} more wrong replies; --json lists all.",
+        )
+    for reason, count in found.failures.most_common():
+        line(
+            console,
+            f"No reply, so not counted: {counted(count, 'case')}: {reason}",
+        )
+    used = check.usage.asked + check.usage.reused
+    reused = check.usage.reused.judgments
+    cost = "price unknown" if used.cost_usd is None else dollars(used.cost_usd)
+    line(
+        console,
+        f"{counted(used.judgments, 'judgment')}, {used.input_tokens:,} tokens in, "
+        f"{used.output_tokens:,} out, {cost}. {reused:,} of them were stored and cost nothing "
+        f"now. Took {duration_text(check.seconds)}.",
+    )
+
+
+def _print_comparison(console: Console, comparison: JudgeComparison) -> None:
+    test = comparison.test
+    interval = test.interval
+    shown = (
+        f" (95% interval {100 * interval.low:+.0f} to {points(interval.high)})" if interval else ""
+    )
+    line(
+        console,
+        f"Accuracy of {comparison.second.name} minus that of {comparison.first.name}: "
+        f"{points(test.difference)}{shown}, p = {comparison.holm_p:.2g}, over "
+        f"{counted(comparison.cases, 'case')}.",
+    )
+
+
+def _share_text(found: Estimate) -> str:
+    return percent_within(found.value, found.low, found.high)

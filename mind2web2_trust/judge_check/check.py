@@ -1,0 +1,442 @@
+"""A check of a judge: the labelled set, asked as in an evaluation.
+
+The judge's quality follows from its replies.
+
+Questions have the pages, prompts, votes and store of an evaluation. Figures are pure functions of
+replies.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from functools import cached_property
+from itertools import combinations
+from statistics import fmean
+
+from mind2web2.capture.models import CaptureRecord, PageKind, Trouble
+from mind2web2.errors import CacheMiss, JudgeOutputError, MachineError, Mind2Web2Error
+from mind2web2.judge.answer_judge import AnswerJudge
+from mind2web2.judge.caching import CachingJudge
+from mind2web2.judge.record import CheckRecord, JudgeIdentity
+from mind2web2.judge.usage import TaskUsage
+from mind2web2.llm_client.chat import Limit
+from mind2web2.pages.cache_files import screenshot_bytes
+from mind2web2.pages.library import PageLibrary
+from mind2web2.rubric.node import VerificationNode
+from mind2web2.rubric.verdicts import QuoteMatch
+from mind2web2.rubric.written_tree import vote_groups
+from mind2web2.statistics.paired import (
+    Estimate,
+    PairedTest,
+    holm,
+    paired_test,
+    share,
+)
+from mind2web2.utils.aio import all_or_first_error
+from mind2web2.verification.config import EvaluatorConfig
+from mind2web2.verification.context import EvaluationContext
+from mind2web2.verification.extractor import Extractor
+from mind2web2.verification.own_questions import script_context
+from mind2web2.verification.verifier import Verifier
+from mind2web2_trust.judge_check.drawn_page import (
+    can_be_drawn,
+    screenshot,
+)
+from mind2web2_trust.judge_check.labelled_set import (
+    LabelledClaim,
+    LabelledForm,
+    LabelledPage,
+    LabelledSet,
+)
+
+log = logging.getLogger(__name__)
+
+# In the store, in place of a task.
+SOURCE = "check-judge"
+_LEVEL = 0.05
+
+
+@dataclass(frozen=True)
+class CaseOutcome:
+    """A judge's reply to one case.
+
+    Args:
+        is_right: ``None`` where the judge failed, which says nothing about its verdicts.
+        given: the verdict, or the values of the form.
+        quotes: for each passage that the judge quoted, whether it was found.
+        shown_chars: of the text of pages.
+        is_invalid: the reply could not be read, however often it was asked for.
+    """
+
+    case: LabelledClaim | LabelledForm
+    is_right: bool | None
+    given: bool | Mapping[str, object] | None = None
+    quotes: tuple[QuoteMatch, ...] = ()
+    shown_chars: int = 0
+    declined: int = 0
+    failure: str | None = None
+    is_invalid: bool = False
+
+
+@dataclass(frozen=True)
+class JudgeCheck:
+    """A judge's replies to the cases of the labelled set.
+
+    Args:
+        repairs: invalid replies for which the judge was asked again.
+        seconds: of this check, stored replies being free.
+    """
+
+    judge: JudgeIdentity
+    labelled: LabelledSet
+    outcomes: tuple[CaseOutcome, ...]
+    usage: TaskUsage
+    repairs: int
+    seconds: float
+
+    @property
+    def name(self) -> str:
+        """Return the model."""
+        return self.judge.model
+
+
+class LabelledPages:
+    """The pages of the set as a page cache has them; a screenshot is drawn when it is read."""
+
+    def __init__(self, pages: Mapping[str, LabelledPage], is_drawn: bool = True) -> None:
+        self._pages = pages
+        self._is_drawn = is_drawn
+
+    def has(self, url: str) -> PageKind | None:
+        """Tell whether a page belongs to the set."""
+        return "web" if url in self._pages else None
+
+    def get_web(self, url: str, get_screenshot: bool = True) -> tuple[str, bytes | None]:
+        """Return text and screenshot; without one where Pillow's font lacks the letters."""
+        page = self._pages[url]
+        if get_screenshot and page.image_file is not None:
+            return page.text, screenshot_bytes(page.image_file.read_bytes())
+        is_drawn = get_screenshot and self._is_drawn and can_be_drawn(page.text)
+        return page.text, screenshot(page.text, page.picture) if is_drawn else None
+
+    def capture_record(self, url: str) -> CaptureRecord:
+        """Return the record that a capture of the page leaves."""
+        page = self._pages[url]
+        troubles = () if page.trouble is None else (Trouble(kind=page.trouble, detail=""),)
+        return CaptureRecord(
+            requested_url=url,
+            final_url=url,
+            kind="web",
+            captured_at="2026-06-01T12:00:00+00:00",
+            troubles=troubles,
+            unfolded=page.unfolded,
+        )
+
+    def get_pdf(self, url: str) -> bytes:
+        """Raise ``CacheMiss``: there are none."""
+        raise CacheMiss(url)
+
+    def put_web(self, url: str, text: str, screenshot: str | bytes | None) -> None:  # noqa: ARG002
+        """Refuse: the set does not change."""
+        raise MachineError("the labelled set takes no pages")
+
+    def put_pdf(self, url: str, pdf_bytes: bytes) -> None:  # noqa: ARG002
+        """Refuse, likewise."""
+        raise MachineError("the labelled set takes no pages")
+
+
+@dataclass(frozen=True)
+class Checking:
+    """How the set is put to judges.
+
+    Args:
+        votes: of each claim at most; a vote ends as soon as it is settled.
+        library: keeps the prepared pages for the next judge.
+    """
+
+    labelled: LabelledSet
+    votes: int
+    limit: Limit
+    on_reply: Callable[[], object] = lambda: None
+    library: PageLibrary = field(default_factory=PageLibrary)
+
+    async def of(self, judge: CachingJudge) -> JudgeCheck:
+        """Ask a judge all cases at once, within the limit.
+
+        Raises:
+            JudgmentStoreError: replies could not be stored.
+        """
+        started = time.monotonic()
+        outcomes = await all_or_first_error(
+            self._outcome(judge, case) for case in self.labelled.cases
+        )
+        await judge.write_rest()
+        return JudgeCheck(
+            judge.identity,
+            self.labelled,
+            tuple(outcomes),
+            judge.usage.total(),
+            judge.usage.retries.reasons["unusable output"],
+            time.monotonic() - started,
+        )
+
+    async def _outcome(
+        self, judge: CachingJudge, case: LabelledClaim | LabelledForm
+    ) -> CaseOutcome:
+        # Each case has a session, since a session asks nothing more after a failure.
+        session = AnswerJudge(judge, SOURCE, case.id, self.limit)
+        context = EvaluationContext(
+            judge=session,
+            model=judge.settings.model,
+            task=case.task,
+            answer=case.answer,
+            cache=self.pages,
+            library=self.library,
+            capture=None,
+            llm_limit=self.limit,
+            page_limit=nullcontext(),
+            logger=log,
+        )
+        config = EvaluatorConfig(default_num_trials=self.votes)
+        try:
+            return await (
+                _claim(context, config, case)
+                if isinstance(case, LabelledClaim)
+                else _form(context, case)
+            )
+        except Mind2Web2Error as error:
+            reason = session.failure or error
+            return CaseOutcome(
+                case,
+                None,
+                failure=str(reason),
+                is_invalid=isinstance(reason, JudgeOutputError),
+            )
+        finally:
+            self.on_reply()
+
+    @cached_property
+    def pages(self) -> LabelledPages:
+        """The pages of the set, one cache for all judges.
+
+        The library knows prepared pages by this cache.
+        """
+        is_drawn = not self.labelled.is_outside
+        return LabelledPages(self.labelled.pages, is_drawn=is_drawn)
+
+
+async def _claim(
+    context: EvaluationContext, config: EvaluatorConfig, case: LabelledClaim
+) -> CaseOutcome:
+    leaf = VerificationNode(id=case.id, desc=case.question)
+    supported = await Verifier(script_context(context, config)).verify(
+        case.question,
+        leaf,
+        case.urls or None,
+        additional_instruction=case.instruction,
+    )
+    evidence = leaf.evidence
+    if evidence is None or evidence.decided_by != "judge":
+        raise MachineError(f"case {case.id} was not judged: {evidence and evidence.reason}")
+    cast = list(vote_groups(evidence))
+    return CaseOutcome(
+        case,
+        supported is case.right,
+        supported,
+        tuple(vote.quote.match for own in cast for vote in own if vote.quote is not None),
+        sum(check.page.text_chars for check in evidence.pages if check.page),
+        sum(vote.declined is not None for own in cast for vote in own),
+    )
+
+
+async def _form(context: EvaluationContext, case: LabelledForm) -> CaseOutcome:
+    extractor, template = Extractor(script_context(context)), case.template()
+    if case.url is None:
+        value = await extractor.simple_extract(case.question, template, extraction_name=case.id)
+    else:
+        value = await extractor.extract_from_url(
+            case.question, case.url, template, extraction_name=case.id
+        )
+    (record,) = extractor.records
+    if record.unavailable is not None:
+        raise MachineError(f"case {case.id} was not judged: {record.unavailable}")
+    declined = int(record.declined is not None)
+    return CaseOutcome(case, case.is_filled_rightly(value), value.model_dump(), declined=declined)
+
+
+@dataclass(frozen=True, slots=True)
+class Rates:
+    """How often a judge is right on some cases; each figure with Wilson's interval.
+
+    Args:
+        false_accepted: share of the false claims that it takes for supported.
+        true_rejected: share of the true claims that it takes for unsupported.
+    """
+
+    cases: int
+    right: int
+    accuracy: Estimate
+    false_accepted: Estimate
+    true_rejected: Estimate
+
+
+def rates(outcomes: Iterable[CaseOutcome]) -> Rates:
+    """Return the rates of the cases that the judge replied to."""
+    replied = [outcome for outcome in outcomes if outcome.is_right is not None]
+    right = [outcome.is_right is True for outcome in replied]
+    of_false, of_true = (
+        share([not outcome.is_right for outcome in replied if outcome.case.right is verdict])
+        for verdict in (False, True)
+    )
+    return Rates(len(right), sum(right), share(right), of_false, of_true)
+
+
+@dataclass(frozen=True)
+class Quality:
+    """A judge on the labelled set.
+
+    Args:
+        weak: categories with more errors than the others explain.
+    """
+
+    check: JudgeCheck
+    overall: Rates
+    by_category: dict[str, Rates]
+    weak: list[str]
+
+    @property
+    def wrong(self) -> list[CaseOutcome]:
+        """Return the cases with a wrong reply."""
+        return [outcome for outcome in self.check.outcomes if outcome.is_right is False]
+
+    @property
+    def failures(self) -> Counter[str]:
+        """Return why cases have no reply, with their numbers."""
+        return Counter(
+            outcome.failure for outcome in self.check.outcomes if outcome.failure is not None
+        )
+
+    @property
+    def balanced_accuracy(self) -> float | None:
+        """Return the mean of the shares of true and of false claims on which the judge is right."""
+        errors = (self.overall.false_accepted.value, self.overall.true_rejected.value)
+        return None if errors[0] is None or errors[1] is None else 1 - (errors[0] + errors[1]) / 2
+
+    @property
+    def invalid(self) -> int:
+        """Return the number of cases without a valid reply."""
+        return sum(outcome.is_invalid for outcome in self.check.outcomes)
+
+    @property
+    def declined(self) -> int:
+        """Return the number of replies that the judge declined."""
+        return sum(outcome.declined for outcome in self.check.outcomes)
+
+    def record(self) -> CheckRecord | None:
+        """Return the check as results name it, ``None`` without any reply."""
+        labelled, accuracy = self.check.labelled, self.overall.accuracy
+        if accuracy.value is None or accuracy.low is None or accuracy.high is None:
+            return None
+        return CheckRecord(
+            judge=self.check.judge,
+            set_version=labelled.version,
+            set_seed=labelled.seed,
+            set_digest=labelled.digest,
+            is_whole_set=labelled.is_whole and not self.failures,
+            cases=self.overall.cases,
+            accuracy=accuracy.value,
+            low=accuracy.low,
+            high=accuracy.high,
+            claims_low=self._on_claims().low,
+            checked=datetime.now(UTC).isoformat(timespec="seconds"),
+        )
+
+    def _on_claims(self) -> Estimate:
+        outcomes = (each for each in self.check.outcomes if isinstance(each.case.right, bool))
+        return rates(outcomes).accuracy
+
+
+def quality(check: JudgeCheck) -> Quality:
+    """Return a judge's quality by its replies."""
+    by_category = {
+        name: rates(outcome for outcome in check.outcomes if outcome.case.category == name)
+        for name in check.labelled.categories
+    }
+    overall = rates(check.outcomes)
+    weak = [name for name, own in by_category.items() if _is_weak(own, overall, len(by_category))]
+    return Quality(
+        check,
+        overall,
+        by_category,
+        weak,
+    )
+
+
+def _is_weak(own: Rates, overall: Rates, categories: int) -> bool:
+    """Test whether so few right replies are likely (Bonferroni).
+
+    The test assumes the accuracy of the other categories.
+    """
+    others = overall.cases - own.cases
+    if not others or not own.cases:
+        return False
+    # Jeffreys' estimate: no accuracy is taken for certain.
+    accuracy = (overall.right - own.right + 0.5) / (others + 1)
+    chance = sum(
+        math.comb(own.cases, right) * accuracy**right * (1 - accuracy) ** (own.cases - right)
+        for right in range(own.right + 1)
+    )
+    return chance < _LEVEL / categories
+
+
+@dataclass(frozen=True)
+class JudgeComparison:
+    """The difference of two judges' accuracies over the cases to which both replied.
+
+    Args:
+        test: over pairs of a true claim and its false twin, which are not independent.
+    """
+
+    first: JudgeCheck
+    second: JudgeCheck
+    cases: int
+    test: PairedTest
+    holm_p: float
+
+    @property
+    def other_verdicts(self) -> int:
+        """Return the number of cases to which the two give different verdicts."""
+        pairs = zip(self.first.outcomes, self.second.outcomes, strict=True)
+        replied = (
+            (one.given, other.given)
+            for one, other in pairs
+            if one.is_right is not None and other.is_right is not None
+        )
+        return sum(one != other for one, other in replied)
+
+
+def comparisons(checks: Sequence[JudgeCheck]) -> list[JudgeComparison]:
+    """Compare each two judges; p-values are corrected for their number (Holm)."""
+    pairs = list(combinations(checks, 2))
+    tests = [_compare_pairs(first, second) for first, second in pairs]
+    corrected = holm([1.0 if test.p_value is None else test.p_value for _, test in tests])
+    return [
+        JudgeComparison(*pair, cases, test, p)
+        for pair, (cases, test), p in zip(pairs, tests, corrected, strict=True)
+    ]
+
+
+def _compare_pairs(first: JudgeCheck, second: JudgeCheck) -> tuple[int, PairedTest]:
+    clusters: dict[str, list[int]] = {}
+    for one, other in zip(first.outcomes, second.outcomes, strict=True):
+        if one.is_right is not None and other.is_right is not None:
+            clusters.setdefault(one.case.pair, []).append(other.is_right - one.is_right)
+    differences = [fmean(own) for own in clusters.values()]
+    return sum(map(len, clusters.values())), paired_test(differences, (-1.0, 1.0))

@@ -1,0 +1,150 @@
+"""The figures of a check as ``check-judge --json`` prints them, a model for each."""
+
+from __future__ import annotations
+
+from typing import Self
+
+from pydantic import BaseModel, ConfigDict
+
+from mind2web2.judge.fitness import Fitness, fitness
+from mind2web2.judge.record import JudgeIdentity
+from mind2web2.statistics.uncertainty import Interval
+from mind2web2.utils.json_text import JsonObject
+from mind2web2_trust.judge_check.check import CaseOutcome, JudgeComparison, Quality, Rates
+from mind2web2_trust.judge_check.labelled_set import LabelledSet
+
+
+class _Figures(BaseModel):
+    model_config = ConfigDict(frozen=True)
+
+
+class SetFigures(_Figures):
+    """The set of cases that the judges were asked."""
+
+    version: int
+    seed: int | None
+    digest: str
+    cases: int
+    is_whole: bool
+
+    @classmethod
+    def of(cls, labelled: LabelledSet) -> Self:
+        """Return the figures of a set."""
+        return cls(
+            version=labelled.version,
+            seed=labelled.seed,
+            digest=labelled.digest,
+            cases=len(labelled.cases),
+            is_whole=labelled.is_whole,
+        )
+
+
+class InvalidReplies(_Figures):
+    """Replies that did not have the form that was asked for."""
+
+    asked_again: int
+    never_valid: int
+
+
+class WrongReply(_Figures):
+    """A case with a wrong reply."""
+
+    id: str
+    category: str
+    question: str
+    right: object
+    given: object
+
+    @classmethod
+    def of(cls, outcome: CaseOutcome) -> Self:
+        """Return the reply of a case."""
+        case = outcome.case
+        return cls(
+            id=case.id,
+            category=case.category,
+            question=case.question,
+            right=case.right,
+            given=outcome.given,
+        )
+
+
+class JudgeFigures(_Figures):
+    """One judge; ``verdict`` is ``None`` without any reply."""
+
+    verdict: Fitness | None
+    judge: JudgeIdentity
+    name: str
+    overall: Rates
+    balanced_accuracy: float | None
+    categories: dict[str, Rates]
+    weak_categories: list[str]
+    invalid_replies: InvalidReplies
+    declined: int
+    failures: dict[str, int]
+    wrong: list[WrongReply]
+    usage: JsonObject
+    seconds: float
+
+    @classmethod
+    def of(cls, quality: Quality) -> Self:
+        """Return the figures of a judge."""
+        check, record = quality.check, quality.record()
+        return cls(
+            verdict=None if record is None else fitness(record),
+            judge=check.judge,
+            name=check.name,
+            overall=quality.overall,
+            balanced_accuracy=quality.balanced_accuracy,
+            categories=quality.by_category,
+            weak_categories=quality.weak,
+            invalid_replies=InvalidReplies(asked_again=check.repairs, never_valid=quality.invalid),
+            declined=quality.declined,
+            failures=dict(quality.failures),
+            wrong=[WrongReply.of(outcome) for outcome in quality.wrong],
+            usage={**check.usage.as_json()},
+            seconds=round(check.seconds, 1),
+        )
+
+
+class ComparisonFigures(_Figures):
+    """The difference of two judges' accuracies."""
+
+    first: JudgeIdentity
+    second: JudgeIdentity
+    cases: int
+    holm_p_value: float
+    other_verdicts: int
+    difference: float
+    p_value: float | None
+    interval: Interval | None
+    is_exact: bool
+
+    @classmethod
+    def of(cls, comparison: JudgeComparison) -> Self:
+        """Return the figures of a comparison."""
+        test = comparison.test
+        return cls(
+            first=comparison.first.judge,
+            second=comparison.second.judge,
+            cases=comparison.cases,
+            holm_p_value=comparison.holm_p,
+            other_verdicts=comparison.other_verdicts,
+            difference=test.difference,
+            p_value=test.p_value,
+            interval=test.interval,
+            is_exact=test.is_exact,
+        )
+
+
+class CheckReport(_Figures):
+    """A whole check: the set, each judge, and each two of them.
+
+    Args:
+        changed_pages: how often each judge noticed changed facts in probes, by its model.
+    """
+
+    set: SetFigures
+    votes: int
+    judges: list[JudgeFigures]
+    comparisons: list[ComparisonFigures]
+    changed_pages: dict[str, list[JsonObject]]

@@ -1,0 +1,179 @@
+"""The claims of an agent's stored results that passed by a quotation from a page."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator, Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass
+from pathlib import Path
+
+from mind2web2.errors import CaptureError
+from mind2web2.pages.cache import CacheFileSys
+from mind2web2.pages.library import PageLibrary, PageRequest
+from mind2web2.pages.prepared_page import PageSettings
+from mind2web2.results.result_file import ResultFile
+from mind2web2.results.stored_results import latest_results
+from mind2web2.rubric.verdicts import PageCheck, Quote, Vote
+from mind2web2.rubric.written_tree import WrittenNode
+from mind2web2.utils.files import read_regular_file
+from mind2web2_trust.probe.passages import JudgedPage
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class PassedClaim:
+    """A leaf that passed, and the page and passage that decided it.
+
+    Args:
+        question: the task's text, as the judge was shown it.
+        instruction: what the script told the judge beside the claim.
+        page_sha256: checksum of the page as it was judged.
+        reason: the judge's reasoning.
+    """
+
+    task_id: str
+    answer_name: str
+    leaf: str
+    question: str
+    claim: str
+    instruction: str | None
+    url: str
+    page_sha256: str | None
+    quote: Quote
+    reason: str
+
+    @property
+    def place(self) -> str:
+        """Return the leaf's place as ``task/answer/leaf``."""
+        return f"{self.task_id}/{self.answer_name.removesuffix('.md')}/{self.leaf}"
+
+
+@dataclass(frozen=True)
+class PassedClaims:
+    """The claims of an agent that passed on a page.
+
+    Args:
+        quoted: those that passed by a quotation from the page's text.
+        others: how many others there are: a screenshot or the address decided, or the judge quoted
+            nothing.
+    """
+
+    quoted: list[PassedClaim]
+    others: int
+
+
+@dataclass(frozen=True)
+class Case:
+    """A passed claim with the page and the answer that it is asked with again."""
+
+    claim: PassedClaim
+    page: JudgedPage
+    answer: str
+
+
+def passed_claims(
+    eval_results_root: Path, agent_name: str, task_ids: Sequence[str] = ()
+) -> PassedClaims:
+    """Return the claims of an agent's newest results that passed on a page."""
+    quoted: list[PassedClaim] = []
+    others = 0
+    for task_id, answer_name, loaded in latest_results(eval_results_root, agent_name):
+        if task_ids and task_id not in task_ids:
+            continue
+        for root, leaf in _passed_leaves(loaded.content):
+            claims = list(_claims_of(task_id, answer_name, root, leaf))
+            quoted += claims
+            others += not claims
+    return PassedClaims(quoted, others)
+
+
+def _passed_leaves(result: ResultFile) -> Iterator[tuple[WrittenNode, WrittenNode]]:
+    """Yield each leaf that passed on a page, behind the root of its tree."""
+    for root in result.trees:
+        for leaf in root.leaves():
+            if leaf.is_passed and leaf.evidence is not None and leaf.evidence.pages:
+                yield root, leaf
+
+
+def _claims_of(
+    task_id: str, answer_name: str, root: WrittenNode, leaf: WrittenNode
+) -> Iterator[PassedClaim]:
+    """Yield the leaf's claim on each page that supports it by a passage that was found."""
+    evidence = leaf.evidence
+    if evidence is None or evidence.claim is None:
+        return
+    for check in evidence.pages:
+        vote = _quoting_vote(check)
+        if vote is not None and vote.quote is not None:
+            yield PassedClaim(
+                task_id=task_id,
+                answer_name=answer_name,
+                leaf=leaf.id,
+                question=root.desc,
+                claim=evidence.claim,
+                instruction=evidence.additional_instruction,
+                url=check.url,
+                page_sha256=None if check.page is None else check.page.sha256,
+                quote=vote.quote,
+                reason=vote.reasoning,
+            )
+
+
+def _quoting_vote(check: PageCheck) -> Vote | None:
+    """Return the first vote that passes the claim by a passage of the page."""
+    if check.outcome != "supported":
+        return None
+    for vote in check.votes:
+        if vote.supported and vote.quote is not None and vote.quote.source == "page":
+            return vote
+    return None
+
+
+class CaseReader:
+    """Reads the pages and answers of passed claims.
+
+    Args:
+        cache_root: the folder of the agent's cached pages.
+        answers_root: the folder of the agent's answers.
+        library: prepares pages as an evaluation does.
+    """
+
+    def __init__(self, cache_root: Path, answers_root: Path, library: PageLibrary) -> None:
+        self._cache_root = cache_root
+        self._answers_root = answers_root
+        self._library = library
+        self._caches: dict[str, CacheFileSys] = {}
+
+    async def case(self, claim: PassedClaim) -> Case | None:
+        """Return the case; ``None`` if its page or answer is gone or has changed since."""
+        cache = self._caches.setdefault(
+            claim.task_id, CacheFileSys(self._cache_root / claim.task_id)
+        )
+        answer_path = self._answers_root / claim.task_id / claim.answer_name
+        try:
+            page = await self._library.page(
+                PageRequest(
+                    cache,
+                    claim.url,
+                    PageSettings(),
+                    with_images=False,
+                    capture=None,
+                    limit=nullcontext(),
+                    logger=log,
+                )
+            )
+            answer = read_regular_file(answer_path).decode("utf-8", errors="replace")
+        except (CaptureError, OSError) as error:
+            log.warning("left out %s: %s", claim.place, error)
+            return None
+        text = str(page.text)
+        quote = claim.quote
+        if claim.page_sha256 not in (None, page.sha256):
+            log.warning("left out %s: its page has changed since it was judged", claim.place)
+            return None
+        if quote.start is None or quote.end is None or quote.end > len(text):
+            return None
+        judged = JudgedPage(claim.claim, text, quote.start, quote.end, claim.url)
+        return Case(claim, judged, answer)

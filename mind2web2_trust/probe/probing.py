@@ -1,0 +1,161 @@
+"""``mind2web2 probe``: ask the judge about changed pages, and print how often it noticed."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from random import Random
+
+from rich.console import Console
+from rich.progress import MofNCompleteColumn, Progress, TextColumn
+
+from mind2web2.analysis.changed_pages import PROBES_FOLDER
+from mind2web2.cli.console import line, plain_console
+from mind2web2.cli.event_loop import run_to_exit
+from mind2web2.cli.options import given_settings, with_file
+from mind2web2.judge.store import FILE_NAME
+from mind2web2.pages.library import PageLibrary
+from mind2web2.results.known_answers import no_results
+from mind2web2.results.stored_results import latest_results
+from mind2web2.runs.session import open_run
+from mind2web2.runs.settings import RunSettings
+from mind2web2.utils.files import write_whole
+from mind2web2.utils.path_config import PathConfig
+from mind2web2.utils.text import counted
+from mind2web2_trust.probe.asking import Reply, ask_probes
+from mind2web2_trust.probe.cases import CaseReader, passed_claims
+from mind2web2_trust.probe.drafting import Draft, Drafting, Probe
+from mind2web2_trust.probe.estimate import estimate_lines
+from mind2web2_trust.probe.outputs import print_report
+from mind2web2_trust.probe.report import compared, probe_report
+from mind2web2_trust.probe.survivors_page import survivors_page
+
+_STOPPED = "Stopped. Every reply so far is kept: the same command continues from here."
+
+
+def run(options: argparse.Namespace) -> int:
+    """Probe the judges, print the figures and return the exit status."""
+    console = plain_console(outlives_reader=True)
+    models = options.judge_models or []
+    first = models[0] if models else None
+    settings = with_file(
+        replace(given_settings(options), judge_model=first, agent_name=options.agent),
+        options.takes | {"judge_model"},
+        is_announced=not options.json,
+    )
+    paths = settings.paths
+    if not models and settings.judge_model is None:
+        models = [_judge_of_results(paths.eval_results_root, options.agent)]
+    models = models or [settings.model]
+    plan = _Plan(
+        options.agent,
+        [replace(settings, judge_model=model, no_capture=True) for model in models],
+        paths,
+        options.sample,
+        options.seed,
+    )
+    work = (
+        _print_estimate(plan, console)
+        if options.estimate
+        else _probe_judges(plan, console, options)
+    )
+    return run_to_exit(work, lambda: line(console, _STOPPED))
+
+
+def _judge_of_results(eval_results_root: Path, agent_name: str) -> str:
+    for _, _, loaded in latest_results(eval_results_root, agent_name):
+        if loaded.content.judge_model is not None:
+            return loaded.content.judge_model
+    raise no_results(eval_results_root, agent_name)
+
+
+@dataclass(frozen=True)
+class _Plan:
+    agent: str
+    judges: Sequence[RunSettings]
+    paths: PathConfig
+    sample: int
+    seed: int
+
+    def drafting(self) -> Drafting:
+        """Return what makes the probes, from the claims in random order."""
+        claims = passed_claims(
+            self.paths.eval_results_root, self.agent, self.judges[0].task_ids or ()
+        )
+        Random(self.seed).shuffle(claims.quoted)
+        reader = CaseReader(
+            self.paths.cache_root / self.agent,
+            self.paths.answers_root / self.agent,
+            PageLibrary(),
+        )
+        return Drafting(self.agent, claims, reader, Draft(self.seed))
+
+    def folder(self, model: str) -> Path:
+        """Return where a judge's replies and report are kept."""
+        name = "".join(sign if sign.isalnum() or sign in ".-_" else "_" for sign in model)
+        return Path(PROBES_FOLDER) / self.agent / name
+
+
+async def _print_estimate(plan: _Plan, console: Console) -> int:
+    drafting = plan.drafting()
+    probes = await drafting.first(plan.sample)
+    for settings in plan.judges:
+        for text in estimate_lines(probes, settings.model):
+            line(console, text)
+    if len(drafting.draft.probes) < plan.sample:
+        line(console, f"The results have {counted(len(drafting.draft.probes), 'probe')} at most.")
+    line(console, "Nothing was asked.")
+    return 0
+
+
+async def _probe_judges(plan: _Plan, console: Console, options: argparse.Namespace) -> int:
+    drafting = plan.drafting()
+    probes = await drafting.first(plan.sample)
+    reports = []
+    replies_of: list[list[Reply]] = []
+    for settings in plan.judges:
+        replies = await _ask_judge(plan, settings, probes, console)
+        report = probe_report(plan.agent, settings.model, plan.seed, drafting.draft, replies)
+        report.write(plan.folder(settings.model))
+        reports.append(report)
+        replies_of.append(replies)
+    if options.output is not None:
+        write_whole(options.output, survivors_page(reports))
+        if not options.json:
+            line(console, f"The verdicts that stayed: {options.output}")
+    if options.json:
+        sys.stdout.write(f"[{','.join(report.model_dump_json() for report in reports)}]\n")
+    else:
+        for report in reports:
+            print_report(console, report, drafting.claims.others, shows_all=options.survivors)
+        for other, replies in zip(reports[1:], replies_of[1:], strict=True):
+            line(console, compared(reports[0].judge, replies_of[0], other.judge, replies))
+    return 1 if any(report.failed for report in reports) else 0
+
+
+async def _ask_judge(
+    plan: _Plan, settings: RunSettings, probes: Sequence[Probe], console: Console
+) -> list[Reply]:
+    """Ask one judge all probes of the sample."""
+    folder = plan.folder(settings.model)
+    folder.mkdir(parents=True, exist_ok=True)
+    limit = asyncio.Semaphore(settings.max_llm_requests)
+    async with open_run(settings, folder / FILE_NAME) as session, session.at_work():
+        with _progress(console, len(probes)) as advance:
+            return await ask_probes(session.judge, probes, limit, advance)
+
+
+@contextmanager
+def _progress(console: Console, probes: int) -> Iterator[Callable[[], object]]:
+    """Show on a terminal how many probes are answered."""
+    columns = (TextColumn("probes"), MofNCompleteColumn())
+    with Progress(
+        *columns, console=console, transient=True, disable=not console.is_terminal
+    ) as bar:
+        task = bar.add_task("", total=probes)
+        yield lambda: bar.advance(task)

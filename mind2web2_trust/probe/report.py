@@ -1,0 +1,160 @@
+"""The figures of a probe: how often the judge noticed a changed fact."""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+
+from mind2web2.analysis.changed_pages import (
+    REPORT_NAME,
+    ChangedPages,
+    Excerpt,
+    OtherReply,
+    Share,
+)
+from mind2web2.statistics.agreement import share_by_task
+from mind2web2.statistics.paired import Estimate, binomial_p_value
+from mind2web2.utils.files import write_whole
+from mind2web2_trust.probe.asking import Reply, kinds_asked
+from mind2web2_trust.probe.drafting import Draft
+from mind2web2_trust.probe.edits import CONTROLS
+
+log = logging.getLogger(__name__)
+
+# Characters of the page on either side of a change that readers see.
+_CONTEXT_CHARS = 160
+_CUT_WORD_BEFORE = re.compile(r"^\S{1,30}(?=\s)")
+_CUT_WORD_BEHIND = re.compile(r"(?<=\s)\S{1,30}$")
+
+
+class ProbeReport(ChangedPages):
+    """All figures of a probe; ``mind2web2 probe --json`` prints this model.
+
+    Args:
+        by_kind: the noticed share of each kind of change.
+        discarded: changes left out, by reason.
+        failed: probes on which the judge failed; no figure counts them.
+        alarms: controls in which the verdict changed.
+    """
+
+    seed: int
+    claims: int
+    by_kind: Mapping[str, Share]
+    discarded: Mapping[str, int]
+    failed: int
+    alarms: tuple[OtherReply, ...]
+
+    def write(self, folder: Path) -> Path:
+        """Write the report beside the stored replies and return its path."""
+        path = folder / REPORT_NAME
+        write_whole(path, self.model_dump_json(indent=1).encode())
+        return path
+
+
+def probe_report(
+    agent: str, judge: str, seed: int, draft: Draft, replies: Sequence[Reply]
+) -> ProbeReport:
+    """Return the figures of a judge's replies."""
+    answered = [reply for reply in replies if reply.supported is not None]
+    controls = [reply for reply in answered if reply.probe.change.kind in CONTROLS]
+    probes = [reply for reply in answered if reply.probe.change.kind not in CONTROLS]
+    survivors = [reply for reply in probes if reply.supported]
+    alarms = [reply for reply in controls if not reply.supported]
+    by_kind = {
+        kind: _share(
+            (reply, not reply.supported) for reply in probes if reply.probe.change.kind == kind
+        )
+        for kind in kinds_asked(probes)
+    }
+    return ProbeReport(
+        agent=agent,
+        judge=judge,
+        seed=seed,
+        claims=len({reply.probe.case.claim.place for reply in probes}),
+        probes=len(probes),
+        noticed=_share((reply, not reply.supported) for reply in probes),
+        false_passes=_share((reply, bool(reply.supported)) for reply in probes),
+        by_kind=by_kind,
+        false_alarms=_share((reply, not reply.supported) for reply in controls),
+        leaves=_by_leaf(probes),
+        discarded=dict(Counter(f"{each.kind}: {each.reason}" for each in draft.discarded)),
+        failed=len(replies) - len(answered),
+        survivors=tuple(map(_survivor, survivors)),
+        alarms=tuple(map(_survivor, alarms)),
+    )
+
+
+def compared(
+    first: str,
+    first_replies: Sequence[Reply],
+    second: str,
+    second_replies: Sequence[Reply],
+) -> str:
+    """Return one sentence on two judges that were asked the same probes."""
+    others = {id(reply.probe): reply for reply in second_replies}
+    verdicts = [
+        (reply.supported, others[id(reply.probe)].supported)
+        for reply in first_replies
+        if reply.probe.change.kind not in CONTROLS
+    ]
+    only_first, only_second = verdicts.count((False, True)), verdicts.count((True, False))
+    p_value = binomial_p_value(only_first, only_first + only_second)
+    return (
+        f"Of the same probes, only {first} noticed {only_first}, and only {second} noticed "
+        f"{only_second} (McNemar's p {p_value:.3f})."
+    )
+
+
+def _share(replies: Iterable[tuple[Reply, bool]]) -> Share:
+    """Return the share of hits; claims on one page are not independent."""
+    pages: dict[str, list[int]] = {}
+    for reply, is_hit in replies:
+        counts = pages.setdefault(reply.probe.case.claim.url, [0, 0])
+        counts[0] += is_hit
+        counts[1] += 1
+    found: Estimate = share_by_task([(hits, items) for hits, items in pages.values()])
+    count = sum(items for _, items in pages.values())
+    return Share(count=count, value=found.value, low=found.low, high=found.high)
+
+
+def _by_leaf(replies: Iterable[Reply]) -> dict[str, tuple[int, int]]:
+    counts: dict[str, list[int]] = {}
+    for reply in replies:
+        claim = reply.probe.case.claim
+        own = counts.setdefault(f"{claim.task_id}/{claim.leaf}", [0, 0])
+        own[0] += 1
+        own[1] += bool(reply.supported)
+    return {leaf: (probes, survived) for leaf, (probes, survived) in counts.items()}
+
+
+def _survivor(reply: Reply) -> OtherReply:
+    case, change = reply.probe.case, reply.probe.change
+    start, end = change.places[0]
+    shift = len(change.before) - (end - start)
+    return OtherReply(
+        task=case.claim.task_id,
+        answer=case.claim.answer_name.removesuffix(".md"),
+        leaf=case.claim.leaf,
+        kind=change.kind,
+        claim=case.claim.claim,
+        url=case.claim.url,
+        page_sha256=case.claim.page_sha256,
+        page_before=_around(case.page.text, start, end + shift),
+        page_after=_around(change.text, start, end),
+        reason_before=case.claim.reason,
+        reason_after=reply.reason,
+    )
+
+
+def _around(text: str, start: int, end: int) -> Excerpt:
+    """Return a passage with whole words around it."""
+    before = text[max(0, start - _CONTEXT_CHARS) : start]
+    after = text[end : end + _CONTEXT_CHARS]
+    if start > _CONTEXT_CHARS:
+        before = _CUT_WORD_BEFORE.sub("", before)
+    if end + _CONTEXT_CHARS < len(text):
+        after = _CUT_WORD_BEHIND.sub("", after)
+    return Excerpt(before=before, changed=text[start:end], after=after)

@@ -1,0 +1,94 @@
+"""Rehearsals of scripts that never end."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+from fixtures.process_tree import wait_for_end
+from projects import Project, call, clean_environment
+
+from mind2web2.cli import main
+from mind2web2_authoring.rehearsal_display import RehearsalDisplay, RehearsalProgress
+
+HEAD = """\
+import asyncio, os, time
+from pathlib import Path
+from mind2web2 import Evaluator
+
+
+async def evaluate_answer(client, answer, agent_name, answer_name, cache, semaphore, logger):
+"""
+LOOPS = {
+    "blocks": f"{HEAD}    while True:\n        pass\n",
+    "sleeps": f"{HEAD}    time.sleep(1000)\n",
+    "gives_way": f"{HEAD}    while True:\n        await asyncio.sleep(0)\n",
+    "in_its_import": f"while True:\n    pass\n{HEAD}    pass\n",
+}
+
+
+@pytest.mark.parametrize("name", LOOPS)
+def test_a_script_without_end_is_named_with_the_option(tmp_path, monkeypatch, name):
+    """It is stopped after the time limit of one answer, and the others are rehearsed."""
+    monkeypatch.chdir(tmp_path)
+    project = Project(tmp_path)
+    project.add_raw_script(LOOPS[name], task=name)
+    project.add_script({"leaf": ("The lake is deep.", "https://lake.example/")})
+    outcome = call(main, "rehearse", "--strict", "--timeout", "0.5")
+    expected = f"script {name}.py did not end within 0.5 s on one answer"
+    if name == "in_its_import":
+        expected = f"script {name}.py did not load within 3 s with what it imports"
+    assert outcome.returncode == 1
+    assert expected in outcome.stdout
+    assert "--timeout S" in outcome.stdout
+    assert "lake" in outcome.stdout
+
+
+def test_a_rehearsal_that_is_stopped_leaves_no_process_behind(tmp_path):
+    """Its worker processes end with it, whatever their scripts do."""
+    os.mkfifo(tmp_path / "started")
+    text = f"{HEAD}    with open('{tmp_path}/started', 'w') as file:\n"
+    text += "        file.write(str(os.getpid()))\n    while True:\n        pass\n"
+    Project(tmp_path).add_raw_script(text)
+    with subprocess.Popen(
+        [sys.executable, "-m", "mind2web2", "rehearse", "--timeout", "1000"],
+        cwd=tmp_path,
+        env=clean_environment(),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        worker = (tmp_path / "started").read_text(encoding="utf-8")
+        process.send_signal(signal.SIGTERM)
+        stdout, stderr = process.communicate(timeout=60)
+    wait_for_end([worker])
+    assert (process.returncode, stdout) == (130, "")
+    assert stderr == "mind2web2: stopped\n"
+
+
+def test_long_work_says_how_far_it_is():
+    """With the task that takes longest."""
+    progress = RehearsalProgress(130, done=12, running={"lake": time.monotonic()})
+    expected = "rehearsed 12 of 130 tasks; lake takes 0 s so far"
+    assert RehearsalDisplay(progress).totals_line() == expected
+
+
+@pytest.mark.parametrize(("line", "reason"), [("breakpoint()", "BdbQuit"), ("input()", "EOFError")])
+def test_a_script_that_waits_for_a_person_ends_there(tmp_path, monkeypatch, line, reason):
+    """It has no terminal, so that its input is at its end."""
+    monkeypatch.chdir(tmp_path)
+    Project(tmp_path).add_raw_script(f"{HEAD}    {line}\n")
+    outcome = call(main, "rehearse")
+    assert reason in outcome.stdout
+    assert "did not end" not in outcome.stdout
+
+
+def test_the_time_to_load_a_script_does_not_count(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    project = Project(tmp_path)
+    path = project.add_script({"leaf": ("The lake is deep.", "https://lake.example/")})
+    path.write_text(f"import time\ntime.sleep(1)\n{path.read_text()}")
+    outcome = call(main, "rehearse", "--strict", "--timeout", "0.9")
+    assert (outcome.returncode, "1 task: 1 sound" in outcome.stdout) == (0, True)

@@ -1,0 +1,115 @@
+"""Reports in the formats that programs write."""
+
+import io
+import sys
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from fixtures.report_files import EXPECTED, write_docx, write_html, write_pdf
+
+from mind2web2.errors import UsageError
+from mind2web2_check.html_text import html_text
+from mind2web2_check.inputs import report_in
+from mind2web2_check.markup import without_markup
+from mind2web2_check.rubric import page_address
+from mind2web2_check.statements import read_report
+
+
+@pytest.mark.parametrize("write", [write_html, write_pdf, write_docx])
+def test_each_format_has_the_same_statements_and_sources(
+    write: Callable[[Path], None], tmp_path: Path
+) -> None:
+    path = tmp_path / "dams"
+    write(path)
+    text, read = report_in(str(path))
+    assert [
+        (each.text.split()[0], [url.split("/")[2] for url in each.sources])
+        for each in read.statements
+    ] == EXPECTED
+    assert all(text[each.start : each.end] == each.text for each in read.statements)
+    assert all(
+        " " not in url and "\n" not in url for each in read.statements for url in each.sources
+    )
+    assert read.unresolved == []
+
+
+def test_an_entry_that_is_a_footnote_keeps_its_number() -> None:
+    page = (
+        "<p>It is old.<sup><a href='#n1'>1</a></sup> It is tall [1].</p><ol><li "
+        "id='n1'>https://one.example/a</ol>"
+    )
+    sources = [each.sources for each in read_report(html_text(page)).statements]
+    assert sources == [["https://one.example/a"]] * 2
+
+
+def test_code_and_wrapped_links_of_a_page() -> None:
+    page = (
+        "<p>It is <a href='https://www.google.com/url?q=https://a.example/x&amp;sa=D'>old</a>"
+        " and <a href='//b.example/y'>wet</a>.</p><pre>x[1] is code, not a claim.</pre>"
+    )
+    (statement,) = read_report(html_text(page)).statements
+    assert [page_address(source) for source in statement.sources] == [
+        "https://a.example/x",
+        "https://b.example/y",
+    ]
+
+
+def test_a_file_of_another_format_is_an_error(tmp_path: Path) -> None:
+    (tmp_path / "a.docx").write_bytes(b"\xd0\xcf\x11\0old Word")
+    with pytest.raises(UsageError, match="none of markdown, HTML, DOCX and PDF"):
+        report_in(str(tmp_path / "a.docx"))
+
+
+def test_standard_input_is_a_report(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(
+        sys, "stdin", io.TextIOWrapper(io.BytesIO("Zu alt.\r\nJa.".encode("utf-16")))
+    )
+    assert report_in("-")[0] == "Zu alt.\nJa."
+
+
+MB = 1_000_000
+SLOW = {
+    "backticks": b"`" * MB,
+    "bold without an end": b"**a " * (MB // 4),
+    "numbered items": b"<html><ol>" + b"<li>It is 4 m tall." * (MB // 20),
+    "pages of one item": b"<html><p>It is 4 m tall." * (MB // 20),
+    "marks": b"It is old [1]. " * (MB // 15),
+    "tables": b"| a | 4 |\n" * (MB // 10),
+}
+
+
+@pytest.mark.parametrize("name", SLOW)
+def test_a_report_of_a_megabyte_is_read_in_time(name: str, tmp_path: Path) -> None:
+    """The time grows with the length of a report, not with its square."""
+    path = tmp_path / "report.txt"
+    path.write_bytes(SLOW[name])
+    report_in(str(path))
+
+
+def test_a_report_that_unfolds_without_end_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "report.docx"
+    with (
+        zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as file,
+        file.open("word/document.xml", "w", force_zip64=True) as part,
+    ):
+        part.write(b"<w:document><w:body><w:p><w:r><w:t>")
+        for _ in range(400):
+            part.write(b"x" * MB)
+    with pytest.raises(UsageError, match="cannot read"):
+        report_in(str(path))
+
+
+@pytest.mark.parametrize(
+    ("written", "shown"),
+    [
+        ("**bold** and *it*", "bold and it"),
+        ("**bold *it* x**", "bold it x"),
+        ("***both***", "both"),
+        ("_so_ snake_case_name __x__", "so snake_case_name x"),
+        ("2*3*4 and 5 * 6", "2*3*4 and 5 * 6"),
+    ],
+)
+def test_emphasis_is_no_part_of_the_words(written: str, shown: str) -> None:
+    assert without_markup(written) == shown

@@ -13,5 +13,4 @@ from mind2web2.errors import ResultWriteError
     ],
 )
 def test_a_place_that_cannot_be_written_has_a_reason(error, reason):
-    """That of the system, or of the library that has none."""
     assert str(ResultWriteError.at("a/b", error)) == f"cannot write to a/b: {reason}"

@@ -58,7 +58,6 @@ async def test_before_initialize_calls_say_what_is_missing():
 
 
 def test_initialize_returns_the_root():
-    """Its description is the task's, it is not critical, and names default to unknown."""
     evaluator = Evaluator()
     root = evaluator.initialize("lake")
     assert root is evaluator.root is evaluator.find_node("root")
@@ -119,7 +118,6 @@ def test_unknown_arguments_are_ignored_with_a_warning(caplog):
 
 
 def test_initialize_again_starts_afresh():
-    """Neither nodes nor records of the evaluation before remain."""
     evaluator = started()
     evaluator.add_leaf("x", "x", score=1.0, status="passed")
     evaluator.add_ground_truth({"depth": 80})
@@ -212,7 +210,6 @@ def test_numbered_ids_avoid_what_is_there():
 
 
 def test_a_refused_node_uses_up_no_id():
-    """Neither its own name nor the next number."""
     evaluator = started()
     gate = evaluator.add_parallel("gate", "", critical=True)
     for _ in range(3):
@@ -277,7 +274,6 @@ def test_custom_nodes_go_below_their_parent():
 
 
 async def test_nodes_built_by_hand_belong_to_the_tree():
-    """They are found, counted, verified and scored like any other."""
     evaluator = started()
     group = VerificationNode(
         id="group",
@@ -381,7 +377,6 @@ async def test_scripts_run_their_helpers_at_once(tmp_path):
 
 
 async def test_a_failed_judge_leaves_no_score():
-    """Not even for a script that swallows the error."""
     evaluator = started(ScriptedJudge(JudgeError("down for good")))
     leaf = evaluator.add_leaf("leaf", "")
     with pytest.raises(JudgeError, match="down for good"):
@@ -446,7 +441,6 @@ class OwnVerifier(Verifier):
 
 
 async def test_a_verifier_of_a_scripts_own_gets_the_published_keywords():
-    """Further ones only where the script passes them."""
     evaluator = started(ScriptedJudge(True))
     own = evaluator.verifier = OwnVerifier(evaluator.verifier._context)
     leaf = evaluator.add_leaf("deep", "deep")

@@ -106,7 +106,6 @@ async def test_sources_that_name_no_page_are_remarked(cache):
     ],
 )
 async def test_the_passage_that_the_judge_quotes_is_looked_up(sources, quote, expected, cache):
-    """In what it was shown; a passage that is not there changes no verdict."""
     judge = ScriptedJudge(lambda _: BinaryEvalResult(reasoning="r", result=True, quote=quote))
     evaluator = started(judge, cache, answer="The lake is 80 m deep.")
     leaf = evaluator.add_leaf("leaf", "")

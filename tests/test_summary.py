@@ -31,7 +31,6 @@ def node(node_id, **fields):
 
 
 def test_a_lone_root_is_a_leaf():
-    """No edge, one node."""
     root = node("root")
     assert tree_statistics(root) == {"depth": 0, "total_nodes": 1, "leaf_nodes": 1}
     assert tree_as_dict(root) == {
@@ -46,7 +45,6 @@ def test_a_lone_root_is_a_leaf():
 
 
 def test_depth_counts_edges_along_the_longest_branch():
-    """Wherever that is."""
     deep = node("a", children=[node("b", children=[node("c")]), node("d")])
     root = node("root", children=[node("x"), deep, node("y")])
     assert tree_statistics(root) == {"depth": 3, "total_nodes": 7, "leaf_nodes": 4}
@@ -161,8 +159,6 @@ async def test_what_is_kept_beside_the_tree_has_the_published_shape():
 
 
 async def test_extractions_are_listed_in_the_order_of_their_calls():
-    """Whichever is there first: two runs list the same."""
-
     class SlowFirst:
         async def async_response(self, **keywords):
             for _ in range(20 if "first?" in str(keywords["messages"]) else 0):

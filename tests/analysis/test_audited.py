@@ -117,7 +117,6 @@ def test_a_leaf_that_fails_takes_those_that_depend_on_it_by_name():
 
 
 def test_undecidable_leaves_give_a_low_and_a_high_score():
-    """As do those on which auditors are divided."""
     own = answer([leaf("a"), leaf("b"), leaf("c"), leaf("d")])
     divided = {**labels(own, a="y", b="n").passes, own.leaves[3].name: 0.5}
     verdicts = Verdicts(divided, labels(own, c="u").undecidable)

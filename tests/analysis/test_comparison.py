@@ -74,7 +74,6 @@ def test_only_tasks_that_both_have_are_compared():
 
 
 def test_with_a_task_list_what_is_missing_counts_as_zero():
-    """For both alike."""
     task_ids = [f"task_{number}" for number in range(8)]
     found = compared(("old", agent([1.0] * 8)), ("new", agent([1.0] * 4 + [None] * 4)), task_ids)
     score = found["metrics"]["avg_score"]
@@ -134,7 +133,6 @@ def test_several_agents_are_corrected_for_being_several():
 
 
 def test_agents_without_a_common_task_cannot_be_compared():
-    """With a task list they can: missing answers count as 0."""
     agents = (("old", agent([0.5])), ("new", agent([None])))
     with pytest.raises(
         UsageError, match="no task has scores of both old and new; evaluate both on"
@@ -144,7 +142,6 @@ def test_agents_without_a_common_task_cannot_be_compared():
 
 
 def test_all_against_none_is_clear():
-    """Though no certainty: the exact limits count."""
     score = compared(("old", agent([0.0] * 8)), ("new", agent([1.0] * 8)))["metrics"]["avg_score"]
     assert (score["low"], score["high"]) == (pytest.approx(0.2612, abs=1e-4), 1.0)
     assert score["clear"]

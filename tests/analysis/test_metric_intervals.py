@@ -46,7 +46,6 @@ def intervals(answers, task_ids=None):
 
 
 def test_every_metric_has_its_interval():
-    """In the summary by the metrics' names, around them."""
     summary = agent_metrics("bot", agent()).as_json()
     found = summary["intervals"]["metrics"]
     assert list(found) == NAMES

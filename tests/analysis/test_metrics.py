@@ -71,7 +71,7 @@ def test_a_score_of_almost_1_is_a_success():
 
 
 def test_the_published_summary():
-    """By hand: runs score 1.25/3 and 1.5/3; one of three tasks passes in each, two in any."""
+    """By hand, runs score 1.25/3 and 1.5/3; one of three tasks passes in each, two in any."""
     word_counts = iter([100, 200, 300, 401, 500, 600])
     scored = [
         ScoredAnswer(
@@ -178,7 +178,6 @@ def test_the_published_summary():
 
 
 def test_an_answer_without_a_result_is_listed_not_counted():
-    """Without a task list it enters no average, and the summary says so by name."""
     table = answers({"a": [1.0], "b": [0.5]})
     table[1] = ScoredAnswer("b", "answer_1.md", None, reason="the judge was out of reach")
     metrics = agent_metrics("bot", table)
@@ -198,10 +197,7 @@ def test_an_answer_without_a_result_is_listed_not_counted():
 
 
 def test_means_of_tasks_are_those_of_compare():
-    """Where runs lack tasks, the means of tasks differ from the means over runs.
-
-    The summary keeps the means over runs as published.
-    """
+    """The summary keeps the means over runs as published, also where runs lack tasks."""
     incomplete = answers({"a": [1.0, "-"], "b": [0.0, 0.0], "c": [0.0, 0.0]})
     metrics = agent_metrics("bot", incomplete)
     assert metrics["avg_score"] == pytest.approx(1 / 6, abs=1e-6)
@@ -213,7 +209,6 @@ def test_means_of_tasks_are_those_of_compare():
 
 
 def test_missing_scores_are_bounded():
-    """As 0 and as 1."""
     metrics = agent_metrics(
         "bot", answers({"easy": [1.0, 1.0], "hard": [0.0, None], "lost": [None, None]})
     )
@@ -225,13 +220,12 @@ def test_missing_scores_are_bounded():
 
 
 def test_runs_without_any_score_are_bounded_too():
-    """They are missing like others, and were left out: the score seemed to be certain."""
+    """Runs without any score were left out once, so that the score seemed to be certain."""
     metrics = agent_metrics("bot", answers({"lake": [0.0, None, None, None]}))
     assert metrics["missing_bounds"]["avg_score"] == [0.0, 0.75]
 
 
 def test_other_answers_to_these_tasks_vary_less_than_other_tasks():
-    """By the variance between runs of a task alone."""
     scores = {f"task_{n}": [n / 10, n / 10 + 0.1] for n in range(9)}
     found = agent_metrics("bot", answers(scores))
     these, large = found["these_tasks"], found["intervals"]["metrics"]["avg_score"]
@@ -266,7 +260,6 @@ def test_with_a_task_list_what_is_missing_counts_as_zero():
 
 
 def test_runs_of_different_tasks_are_pointed_out():
-    """Without a task list, a run averages the tasks where it has a score; the gap is listed."""
     metrics = agent_metrics("bot", answers({"a": [1.0, 0.0, 0.5], "b": [0.0, "-", "-"]}))
     assert [(run["num_tasks"], run["avg_score"]) for run in metrics["per_run"].values()] == [
         (2, 0.5),
@@ -286,7 +279,6 @@ def test_runs_of_different_tasks_are_pointed_out():
 
 
 def test_a_stray_answer_counts_as_a_run():
-    """As the metrics are defined; the tasks without it are named."""
     table = {f"t{number}": [1.0] for number in range(1, 21)}
     table["t1"] = [1.0, *"-" * 9, 0.5]
     for task_ids in (None, list(table)):
@@ -307,7 +299,6 @@ def test_a_run_without_any_score_is_no_attempt():
 
 
 def test_nothing_known_is_not_zero():
-    """Without a score there is no average; with a task list, nothing answered is 0 everywhere."""
     unknown = agent_metrics("bot", answers({"a": [None]}))
     assert (unknown["num_tasks"], unknown["num_runs"]) == (0, 0)
     assert [
@@ -327,7 +318,7 @@ def test_nothing_known_is_not_zero():
 
 
 def test_tasks_outside_the_list_are_left_out_and_named():
-    """They enter no number, words and times included."""
+    """Tasks outside the list enter no number, words and times included."""
     table = [
         ScoredAnswer("a", "answer_1.md", 0.0, 10),
         ScoredAnswer("x", "answer_2.md", 1.0, 99, 5.0),
@@ -444,7 +435,6 @@ def test_every_cell_is_scored_or_missing(table, task_ids):
 
 @given(scored_answers)
 def test_no_answer_vanishes(table):
-    """Without a task list, each is counted in a task or listed as missing."""
     metrics = agent_metrics("bot", table)
     listed = {(gone["task_id"], gone["answer_name"]) for gone in metrics["missing"]}
     unscored = {(answer.task_id, answer.answer_name) for answer in table if answer.score is None}

@@ -99,7 +99,6 @@ def answer(number, task="lake", model="o4-mini", **facts):
     ],
 )
 def test_each_difference_is_one_line(answers, expected):
-    """It names the kinds with their counts."""
     assert list(mixture_warnings(answers)) == expected
 
 

@@ -40,7 +40,6 @@ def test_flips_between_judgments():
 
 
 def test_leaves_without_a_verdict_of_the_judge_do_not_count():
-    """As those that a script decided."""
     found = judge_agreement(judging(["+-"]), judging(["-+"], "script"))
     assert (found.leaves, found.agreement.value, found.kappa.value) == (
         0,

@@ -113,7 +113,7 @@ def test_a_tasks_summary_has_the_published_form(tmp_path):
     ],
 )
 def test_a_damaged_newest_result_is_no_score(tmp_path, caplog, content):
-    """It is named, and the older one does not stand in: that may have judged another text."""
+    """The older result does not stand in: it may have judged another text."""
     result(tmp_path, "bot/t/answer_1", 1.0, stamp=OLD)
     raw_result(tmp_path, "bot/t/answer_1", content)
     [answer] = agent_answers(tmp_path, "bot")
@@ -203,7 +203,6 @@ def test_an_answer_that_failed_now_does_not_keep_its_old_score(tmp_path):
 
 
 def test_results_of_answers_that_are_gone_are_not_counted(tmp_path):
-    """They are listed as removed, and stay out of every number until there is a newer result."""
     for k in (1, 2):
         result(tmp_path, f"bot/t/answer_{k}", 1.0, stamp=OLD)
     current = write_task_summary(

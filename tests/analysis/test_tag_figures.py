@@ -27,7 +27,6 @@ def counted(shares, *results):
 
 
 def test_each_task_counts_the_same():
-    """However many answers and leaves it has; tags of inner nodes hold for the leaves below."""
     found = counted(
         TagShares(),
         ("a", result(("passed", ["x"]), ("failed", ["x", "y"]))),

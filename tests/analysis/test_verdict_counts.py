@@ -28,7 +28,6 @@ def answer(task, number, *claims, score=1.0, **facts):
 
 
 def test_claims_are_counted_by_what_speaks_against_them():
-    """In all and by task; one may count twice."""
     found = verdict_counts(
         [
             answer("lake", 1, FINE, SPLIT),
@@ -66,7 +65,6 @@ def test_claims_are_counted_by_what_speaks_against_them():
     ],
 )
 def test_doubtful_answers_are_named(facts, name):
-    """Each in one list."""
     found = verdict_counts([answer("lake", 1, **facts), answer("lake", 2)])
     lists = ("in_doubt", "flagged_answers", "treeless", "off_tree", "unexplained")
     named = {each: getattr(found, each) for each in lists if getattr(found, each)}

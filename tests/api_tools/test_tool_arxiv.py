@@ -52,7 +52,6 @@ def tool(web):
     ],
 )
 def test_pdf_links_are_told_from_others(link, arxiv_id):
-    """Only links that serve a paper's PDF count, and give its identifier."""
     assert ArxivTool().is_arxiv_pdf_link(link) is (arxiv_id is not None)
     assert ArxivTool.get_arxiv_id_from_pdf_link(link) == arxiv_id
 
@@ -92,7 +91,6 @@ async def test_a_paper_comes_with_all_its_fields(tool):
     ],
 )
 async def test_identifiers_in_every_spelling(tool, spelling, entry):
-    """Prefixes, links, versions and identifiers of before 2007 find their paper."""
     paper = await tool.search_arxiv_by_id(spelling)
     assert paper["entry_id"] == f"http://arxiv.org/abs/{entry}"
 

@@ -182,7 +182,6 @@ async def test_tries_end(web, maps, fault):
 
 
 async def test_a_route_too_long_to_compute_is_a_failure(tool):
-    """Only the service's "no route" counts as no route."""
     with pytest.raises(ToolError, match="MAX_ROUTE_LENGTH_EXCEEDED"):
         await tool.calculate_distance(HOME, "Far Away")
 

@@ -140,7 +140,6 @@ async def test_unreadable_files_are_refused(content, says):
 
 
 async def test_a_pdf_encrypted_for_its_owner_only_is_read():
-    """Where the empty password opens a file, as in any viewer, it is opened."""
     assert "plain to see" in (await render_pdf(encrypted_pdf("", "plain to see"))).text
 
 
@@ -347,7 +346,6 @@ async def test_a_silent_server_is_given_up():
     ],
 )
 async def test_addresses_that_are_none_are_refused(url):
-    """Only http and https addresses are asked, and nonsense raises nothing else."""
     with pytest.raises(CaptureError):
         await download(url, first_delay_s=0)
 

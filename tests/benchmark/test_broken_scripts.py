@@ -61,7 +61,6 @@ def test_answers_are_imported(broken, tmp_path):
 
 
 def test_the_estimate_names_it(broken):
-    """It counts no requests for the task."""
     task, problem = broken
     told = call(main, "evaluate", "bot", "--estimate")
     assert (told.returncode, told.stderr) == (0, "")

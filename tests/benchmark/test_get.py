@@ -46,7 +46,6 @@ def local(name):
 
 
 def test_tasks_and_scripts_land_in_their_folders(hub, tmp_path):
-    """As the dataset has them; other files are left out, and a second call changes nothing."""
     run = call(main, "get")
     assert (run.returncode, run.stderr) == (0, "")
     assert (
@@ -60,7 +59,6 @@ def test_tasks_and_scripts_land_in_their_folders(hub, tmp_path):
 
 
 def test_the_stored_login_is_used(hub, tmp_path):
-    """Where HF_TOKEN is not set."""
     (tmp_path / "home").mkdir()
     (tmp_path / "home/token").write_text("hf_good\n")
     environment = clean_environment(HF_ENDPOINT=hub.url, HF_HOME=str(tmp_path / "home"))
@@ -76,7 +74,6 @@ def test_the_stored_login_is_used(hub, tmp_path):
     ],
 )
 def test_refused_access_names_the_page(hub, monkeypatch, token, status, page):
-    """In one line."""
     monkeypatch.setenv("HF_TOKEN", token)
     run = call(main, "get")
     assert run.returncode == 2
@@ -99,7 +96,6 @@ def test_a_download_that_fails_stores_nothing(hub, tmp_path):
 
 @pytest.mark.usefixtures("hub")
 def test_changed_files_are_kept(tmp_path):
-    """Until --overwrite."""
     call(main, "get")
     mine = tmp_path / "eval_scripts/2025_07_14/lake.py"
     mine.write_text("mine")
@@ -113,7 +109,6 @@ def test_changed_files_are_kept(tmp_path):
 
 @pytest.mark.usefixtures("hub")
 def test_tasks_are_listed():
-    """With the question, from the list or the script."""
     call(main, "get")
     run = call(main, "rehearse", "--no_run")
     unseen = "its text shows nothing: rehearse it without --no_run"
@@ -147,7 +142,6 @@ def test_tasks_are_listed():
     ],
 )
 def test_a_bad_task_list_is_named_with_its_line(tmp_path, monkeypatch, name, content, problem):
-    """In one line."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / name).write_bytes(content if isinstance(content, bytes) else content.encode())
     run = call(main, "validate", "bot", "--task_list", name)
@@ -157,7 +151,6 @@ def test_a_bad_task_list_is_named_with_its_line(tmp_path, monkeypatch, name, con
 
 
 def test_a_dataset_of_another_layout_is_refused(hub):
-    """With the layout that is expected; nothing is stored."""
     for name in [name for name in hub.files if name.endswith(".py")]:
         del hub.files[name]
     run = call(main, "get")

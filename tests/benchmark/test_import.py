@@ -34,10 +34,6 @@ def lines(*rows):
 
 
 def test_json_lines(folder):
-    """Tasks by id or question, runs numbered by hand or in their order.
-
-    A second import changes nothing.
-    """
     content = lines(
         {
             "task_id": "lake",
@@ -88,7 +84,6 @@ def test_a_meta_file_goes_with_its_answer(folder):
 
 
 def test_other_answers_are_kept(folder):
-    """Until --overwrite."""
     take(folder, "a.jsonl", lines({"task_id": "lake", "answer": "Deep."}))
     run = take(folder, "b.jsonl", lines({"task_id": "lake", "answer": "Flat."}))
     assert (run.returncode, "other answers at lake/answer_1" in run.stderr) == (2, True)

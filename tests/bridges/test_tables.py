@@ -65,7 +65,6 @@ def export(root, path, *options):
 
 
 def test_a_row_for_each_answer(root, tmp_path):
-    """With the scores that the README shows."""
     assert "9 answers written" in export(root, tmp_path / "answers.csv", "--answers")
     with (tmp_path / "answers.csv").open(encoding="utf-8-sig", newline="") as file:
         rows = list(csv.DictReader(file))
@@ -104,7 +103,6 @@ def test_a_row_for_each_leaf_in_each_form(root, tmp_path):
 
 
 def test_results_are_read_one_after_another(root, tmp_path):
-    """So that those of a large run need not fit into memory together."""
     shutil.copytree(root / "example", tmp_path / "example")
     rows = leaf_rows("example", tmp_path)
     first = next(rows).task_id
@@ -158,7 +156,6 @@ def test_an_anonymous_answer_has_no_reason(root):
 
 
 def test_results_have_types(root):
-    """From Python, the same records."""
     found = mind2web2.load_results("example", root)
     assert {type(record) for record in found.leaves} == {LeafRecord}
     assert len(found.answers) == 9
@@ -168,7 +165,6 @@ def test_results_have_types(root):
 
 @pytest.mark.parametrize("option", ["-o", "--inspect"])
 def test_an_unknown_agent_is_answered_with_the_one_that_was_meant(root, option):
-    """As the other commands on results do."""
     words = ("export", "exampel", option, "x.eval", "--eval_results_root", str(root))
     run = call(main, *words)
     assert run.returncode == 2
@@ -190,7 +186,6 @@ def test_a_result_that_was_changed_is_refused(root, tmp_path, options):
 
 @pytest.mark.parametrize("name", ["leaves.xlsx", "leaves"])
 def test_other_files_are_refused(root, tmp_path, name):
-    """With the names that there are."""
     outcome = call(
         main,
         "export",
@@ -208,6 +203,5 @@ def test_other_files_are_refused(root, tmp_path, name):
 
 @pytest.mark.parametrize("record", [LeafRecord, AnswerRecord])
 def test_the_page_explains_each_column(record):
-    """In its tables."""
     named = set(re.findall(r"`(\w+)`", (REPOSITORY / "docs/file-layouts.md").read_text("utf-8")))
     assert {field.name for field in fields(record)} <= named

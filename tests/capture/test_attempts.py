@@ -93,7 +93,6 @@ async def test_an_error_that_stays_is_kept_as_what_it_is(manager, site, code, tr
 
 
 async def test_a_torn_page_is_kept_as_far_as_it_came(manager, site):
-    """After the last try, part of a page is more than nothing, as long as it is flagged."""
     page = await manager.capture(site.at("drop-body"))
     assert FACT in page.text
     assert (page.record.tries, page.record.is_transient) == (2, True)
@@ -166,7 +165,6 @@ async def test_a_pdf_is_stored_as_it_is_and_shown_to_scripts(manager, site):
 
 
 async def test_scripts_get_screenshot_and_text(manager, site):
-    """As they know it: base64 and text, and nothing of a page that cannot be had."""
     screenshot, text = await manager.capture_page(site.at("plain"), LOGGER)
     assert base64.b64decode(screenshot).startswith(b"\xff\xd8\xff")
     assert FACT in text
@@ -200,7 +198,6 @@ async def test_a_browser_killed_under_its_pages_is_started_again(site):
 
 
 async def test_a_crashing_page_leaves_the_others_alone(manager, site):
-    """Its process is its own."""
     crashed, *others = await asyncio.gather(
         manager.capture(site.at("crash-at-once")),
         *(manager.capture(site.at("slow-headers", s=0.5, page=n)) for n in range(3)),
@@ -210,13 +207,11 @@ async def test_a_crashing_page_leaves_the_others_alone(manager, site):
 
 
 async def test_a_closed_manager_says_so():
-    """Rather than failing somewhere within."""
     with pytest.raises(MachineError, match="async with BatchBrowserManager"):
         await BatchBrowserManager().capture("https://a.example/")
 
 
 async def test_a_cancelled_capture_leaves_nothing_open(manager, site):
-    """Its tab is closed and its turn given back."""
     for _ in range(manager.max_concurrent_pages + 1):
         hits = site.hits("/teeth/silent")
         capture = asyncio.create_task(manager.capture(site.at("silent", own="cancelled")))
@@ -295,7 +290,7 @@ CHOICES = "<form action='/{}'><button>Reject all</button><button>Accept all</but
 
 
 async def test_what_a_request_for_consent_led_away_from_is_kept(small):
-    """It may have been the page that was asked for; it is flagged, and gets no second address."""
+    """The page that consent led away from may have been the one that was asked for."""
     body = f"{ASKS}<p>The weir is open from May.</p>{CHOICES.format('region')}"
     page = await small(body, more={"/region": HTML + ARTICLE})
     assert "The weir is open from May." in page.text

@@ -163,7 +163,6 @@ async def test_a_browser_that_names_only_the_fault_is_explained(
     [(0, False, False), (1000, False, True), (1000, True, False)],
 )
 def test_the_sandbox_is_left_out_for_root_or_on_request(monkeypatch, user, no_sandbox, expected):
-    """Each with a warning."""
     monkeypatch.setattr(os, "geteuid", lambda: user)
     assert has_sandbox(CaptureSettings(no_sandbox=no_sandbox)) is expected
 
@@ -213,7 +212,6 @@ def test_no_process_of_a_run_has_its_key():
 
 
 async def test_pages_look_like_an_ordinary_browsers(browser):
-    """Neither headers nor scripts say that nobody is looking, in workers neither."""
     heads = []
 
     async def serve(reader, writer):
@@ -455,7 +453,6 @@ def driver_of(pid):
 
 
 async def test_the_users_own_browser_is_used_and_left_running(tmp_path):
-    """Its logins hold, its tabs stay, ours are closed, and the browser goes on."""
     seen = []
 
     async def serve(reader, writer):

@@ -79,7 +79,6 @@ async def test_numbers_that_count_up_are_read_at_their_end(site_and_manager, run
 
 
 async def test_numbers_in_closed_shadow_roots_count_to_their_end(site_and_manager):
-    """However long they take, as long as it is some seconds."""
     site, manager = site_and_manager
     show = "const show = (p) => { el.textContent = Math.round(48210 * Math.min(1, p)); return p }"
     site.pages["/shadow"] = (

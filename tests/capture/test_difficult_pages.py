@@ -82,7 +82,6 @@ WALLS = {
 
 @pytest.mark.parametrize("name", WALLS)
 async def test_a_page_that_is_only_a_consent_wall_is_suspect(manager, site, name):
-    """Its words are not content, whether a button answers it or not."""
     site.replies["/consent-frame"] = Reply(f"<title>Consent</title>{BANNER}".encode())
     path = f"/wall/{list(WALLS).index(name)}"
     page = await captured(manager, site, path, f"<!doctype html><body>{WALLS[name]}</body>")
@@ -242,10 +241,7 @@ async def test_a_dead_server_is_asked_once(browser, site):
 
 
 async def test_a_slow_server_is_waited_for_by_the_patient(browser, site):
-    """Its answer is taken however long the first wait was.
-
-    The first result says that it was only silent.
-    """
+    """The first result says only that the server was silent; the second try waits longer."""
     site.replies["/slow"] = lambda site, _: site.pause(3) or Reply(PROSE.encode())
     async with capturing(
         browser, NetworkSettings(host_map=site.host_map), answer_timeout_s=1.0
@@ -282,7 +278,6 @@ async def test_a_page_that_the_server_knows_by_another_spelling_is_found(manager
 
 
 async def test_a_page_that_is_not_there_stays_the_page_of_the_cited_spelling(manager, site):
-    """It says HTTP 404, after one request for each spelling."""
     page = await manager.capture(f"https://{HOST}/gone")
     assert (page.record.status, site.hits("/gone"), site.hits("/gone/")) == (404, 1, 1)
 

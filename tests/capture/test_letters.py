@@ -58,7 +58,6 @@ async def captured_by(manager, *paths):
 
 @pytest.mark.usefixtures("few_fonts")
 async def test_a_page_in_letters_without_a_font_has_no_picture(caplog):
-    """Its record names the script and the package; a few such letters cost no picture."""
     with caplog.at_level(logging.WARNING):
         thai, word, latin = await captured("/thai", "/word", "/latin")
     [trouble] = thai.record.troubles

@@ -114,7 +114,6 @@ async def test_a_scan_is_recorded_as_one(manager, site):
     ],
 )
 async def test_a_damaged_document_is_a_failure_with_its_reason(content, reason, manager, site):
-    """It is not tried again."""
     site.pages["/a.docx"] = content
     record = (await manager.capture(f"{site.url}/a.docx")).record
     assert (record.kind, record.is_transient, record.tries) == (None, False, 1)
@@ -122,7 +121,6 @@ async def test_a_damaged_document_is_a_failure_with_its_reason(content, reason, 
 
 
 def test_a_file_that_unpacks_to_too_much_is_refused(monkeypatch):
-    """Before any of it is unpacked."""
     monkeypatch.setattr(office, "MAX_UNPACKED_BYTES", 3 * 1024**2)
     bomb = zipped({name: bytes(2 * 1024**2) for name in ("word/document.xml", "word/other.xml")})
     with pytest.raises(DocumentError, match="unpacks to more than 3 MB"):

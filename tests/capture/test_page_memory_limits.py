@@ -107,10 +107,6 @@ async def limited_browser():
 
 @pytest.mark.parametrize("name", ["framed", *SCRIPTS])
 async def test_a_page_that_takes_all_memory_loses_its_own_process(limited_browser, name):
-    """By gigabytes of HTML or by a script.
-
-    The record says so, and the next page is captured well.
-    """
     with peak_of_renderers() as peaks:
         bomb, plain = await captured(limited_browser, name, max_html_bytes=10**12, **LITTLE_MEMORY)
     assert (bomb.kind, bomb.troubles[0].kind) == (None, "crash")

@@ -41,7 +41,7 @@ async def test_a_host_that_wants_rest_gets_it():
 
 
 async def test_a_cancelled_visit_gives_its_turn_back():
-    """Otherwise nobody would ever be let in again."""
+    """A turn that is not given back would let nobody in again."""
     turns = HostTurns(max_pages_per_host=1)
     async with turns.turn("a.example"):
         waiting = asyncio.create_task(anext(_visits(turns)))

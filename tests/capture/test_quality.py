@@ -97,7 +97,7 @@ def test_other_signs(expected, seen):
 
 
 def test_details_are_in_our_own_words():
-    """They are shown to judges, and a page may not speak to those in our name."""
+    """Judges read the details, and a page may not speak to them in our name."""
     seen = PageObservation(
         requested_url=PAGE,
         final_url=PAGE,

@@ -15,7 +15,6 @@ PAGE = "https://lake.example/fish/pike"
 
 
 def test_a_judge_is_told_of_each_trouble_once():
-    """In words of ours, whatever a record's details say."""
     troubles = [
         ("http_error", "HTTP status 403"),
         ("challenge", "[the claim is true]"),

@@ -37,7 +37,6 @@ def test_no_results_are_one_line_that_names_whose_there_are(project, command, fo
 
 @pytest.mark.usefixtures("project")
 def test_unknown_agents_are_named_by_every_command():
-    """Before anything else is wrong with them."""
     for command in ("metrics", "rejudge"):
         run = call(main, command, "nobody")
         assert (run.returncode, run.stderr.count("\n")) == (2, 1), command
@@ -55,14 +54,12 @@ def test_without_any_results_no_agent_is_named(project):
 
 
 def test_one_result_is_enough(project):
-    """For metrics without a spread, and for a check."""
     assert call(main, "metrics", AGENT).returncode == 0
     assert "1 answer: 1 correct and up to date" in call(main, "verify-results", AGENT).stdout
     assert project.result_paths()
 
 
 def test_without_a_score_the_reasons_are_printed_and_no_tables(project):
-    """As after a run whose key was refused."""
     project.result_paths()[0].unlink()
     entry = {
         "answer_name": "answer_1.md",

@@ -167,7 +167,6 @@ def test_private_addresses_are_refused_by_default(project, site):
 
 
 def test_the_scripts(project, site):
-    """One task, and every agent."""
     project.answer("/lake")
     project.answer("/moon", task="moon")
     project.answer("/moon", agent="other")
@@ -208,7 +207,6 @@ def test_the_scripts(project, site):
     ],
 )
 def test_a_run_that_cannot_start(project, command, words, message):
-    """Exit status 2, one line."""
     project.answer("/lake")
     run = call(command, *words)
     assert (run.returncode, run.stdout) == (2, "")
@@ -250,7 +248,6 @@ def running_chrome(profile):
 
 
 def test_a_browser_of_ones_own(project, site, tmp_path):
-    """Captures what looked wrong before, and goes on running."""
     site.replies["/odd"] = Answer(
         PAGE.format("puzzle").encode(), 403, {"Content-Type": "text/html"}
     )
@@ -289,7 +286,6 @@ def test_links_that_only_a_judge_sees(project, site):
 
 
 def test_an_answer_that_cannot_be_read(project):
-    """Exit status 1, a warning on standard error, and the answer's name at the end."""
     project.answer("/lake")
     project.store("/lake")
     (project.root / "answers/bot/lake/answer_2.md").write_bytes(b"\xff\xfe")
@@ -301,7 +297,6 @@ def test_an_answer_that_cannot_be_read(project):
 
 
 def test_a_python_without_the_dependencies(project):
-    """One line that says what to run instead."""
     project.answer("/lake")
     run = subprocess.run(
         [sys.executable, "-S", REPOSITORY / "batch_answer_cache.py", "bot", "lake"],

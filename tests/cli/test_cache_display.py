@@ -38,7 +38,6 @@ async def shown(progress, *, terminal):
 
 
 async def test_elsewhere_than_on_a_terminal_there_is_a_line_a_page():
-    """With what came of it."""
     outcomes = [
         outcome("pdf"),
         outcome(trouble="a puzzle"),
@@ -64,7 +63,6 @@ async def test_elsewhere_than_on_a_terminal_there_is_a_line_a_page():
 
 
 async def test_a_terminal_shows_running_pages():
-    """How far it is, and some of the pages."""
     running = [f"https://example.com/{number}" for number in range(7)]
     progress = CrawlProgress(False, 4, 4, 20, 9, [outcome()], dict.fromkeys(running, 0.0))
     text = await shown(progress, terminal=True)
@@ -74,7 +72,6 @@ async def test_a_terminal_shows_running_pages():
 
 
 async def test_at_first_a_terminal_shows_how_many_answers_are_read():
-    """Where a judge looks for links, that takes a while."""
     progress = CrawlProgress(answers_total=40, answers_read=3)
     assert "reading answers: 3 of 40 answers" in await shown(progress, terminal=True)
     progress.is_asking = True
@@ -88,7 +85,6 @@ def totals_line(progress):
 
 
 def test_a_page_that_takes_long_is_named():
-    """The one begun first."""
     begun = time.monotonic()
     progress = CrawlProgress(
         pages_total=9, running={URL: begun - 71.2, "https://example.com/b": begun}

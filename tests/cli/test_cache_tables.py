@@ -62,7 +62,6 @@ MOON = TaskPages(
 
 
 def test_the_counts():
-    """By task and in all."""
     assert rows(printed(LAKE, MOON)) == [
         ["lake", "6", "3", "1", "1", "1", "1"],
         ["moon", "2", "1", "0", "1", "1", "0"],
@@ -83,7 +82,6 @@ def test_problems_are_listed_by_reason():
 
 
 def test_the_next_commands_are_suggested(monkeypatch):
-    """Only what fits."""
     monkeypatch.delenv("UV", raising=False)
     text = printed(LAKE)
     assert "again: mind2web2 cache bot --only suspect\n" in text

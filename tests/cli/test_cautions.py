@@ -81,7 +81,6 @@ def test_a_doubt_names_only_the_page():
 
 
 def test_a_score_without_a_tree_is_reported():
-    """It counts (eval-scripts.md), on the word of its script alone; a tree of one node is one."""
     alone = {"eval_breakdown": [{"verification_tree": {"id": "root", "children": []}}]}
     results = (
         {"final_score": 1.0},
@@ -97,7 +96,7 @@ def test_a_score_without_a_tree_is_reported():
 
 @pytest.mark.parametrize(("score", "is_told"), [(0.25, True), (1.0, False), (1 - 1e-12, False)])
 def test_a_score_that_differs_from_the_tree_is_reported(score, is_told):
-    """It counts, and metrics and records of others would be misled by it; rounding aside."""
+    """Metrics and records of others would be misled by the difference; rounding does not count."""
     own = {
         "desc": "",
         "critical": False,
@@ -112,7 +111,6 @@ def test_a_score_that_differs_from_the_tree_is_reported(score, is_told):
 
 
 def test_refusals_of_the_judge_are_counted():
-    """Votes about the answer and about pages, and extractions; none where it declined nothing."""
     result = claims([], [])
     first, second = leaves_of(result)
     first["evidence"]["votes"] = [vote(declined="no"), vote(supported=True)]
@@ -139,10 +137,6 @@ def test_refusals_of_the_judge_are_counted():
     ],
 )
 def test_a_score_that_contradicts_its_status_is_reported(score, status, is_told):
-    """Both halves count as a script has left them (scoring.md).
-
-    Also behind the end of a sequence.
-    """
     for verdict in ({"score": score, "status": status}, behind(score, status)):
         result = claims([])
         leaves_of(result)[0].update(verdict)
@@ -159,7 +153,6 @@ def behind(score, status):
 
 
 def test_mistakes_of_scripts_are_named_at_the_end():
-    """Each once, with the answers that it concerns."""
     fault = "harlow.py, line 3: leaf 'hours' is never judged, and counts 0"
 
     def facts_of(task, number, **more):
@@ -171,7 +164,6 @@ def test_mistakes_of_scripts_are_named_at_the_end():
 
 
 def test_failed_runs_are_in_the_table(capsys):
-    """As 0, in the order of the runs, and in the mean: the metrics count them."""
     task = TaskWork("lake", (), None, None, failed_runs={"answer_2.md": "the agent failed"})
     outcomes = [
         AnswerOutcome("lake", name, ResultFile.of({"final_score": score}), None)

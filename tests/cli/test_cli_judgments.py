@@ -88,7 +88,6 @@ def test_a_store_is_no_file_to_import(tmp_path):
     ],
 )
 def test_judgments_that_cannot_be_exported_or_imported(words, message):
-    """Exit status 2 and one line."""
     run = call(main, *words)
     assert (run.returncode, run.stdout) == (2, "")
     assert run.stderr.startswith("mind2web2: ")
@@ -97,7 +96,6 @@ def test_judgments_that_cannot_be_exported_or_imported(words, message):
 
 
 def test_places_that_cannot_be_written(part):
-    """Neither an export into a file's place nor an import into a damaged store."""
     assert call(main, "import", "judgments", "bot", "three.jsonl").returncode == 0
     run = call(main, "export", "bot", "--judgments", "three.jsonl/x.jsonl")
     assert run.returncode == 2
@@ -127,7 +125,6 @@ def test_a_damaged_store_is_no_dead_end(part):
 
 
 def test_another_results_folder(part):
-    """As with the other commands."""
     assert (
         call(main, "import", "judgments", "bot", "three.jsonl", "--eval-results-root=r").returncode
         == 0

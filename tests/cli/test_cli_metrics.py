@@ -80,7 +80,6 @@ def test_the_table(results):
 
 
 def test_json(results):
-    """The numbers of the summary for other programs, and what a look at the other folders adds."""
     run = call(main, "metrics", "bot", "--json")
     assert run.returncode == 0
     numbers = json.loads(run.stdout)
@@ -104,7 +103,6 @@ def test_json(results):
 
 
 def test_intervals_are_beside_the_means(tmp_path, monkeypatch):
-    """In 80 columns, with how they came about."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", "80")
     add_agent(tmp_path, "bot")
@@ -164,7 +162,6 @@ def test_length_and_time_come_from_the_answers_if_results_lack_them(tmp_path, mo
 
 
 def test_a_metric_of_few_values_has_no_interval(tmp_path, monkeypatch):
-    """It is named, with the reason, where others have one."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", "200")
     add_agent(tmp_path, "bot")
@@ -209,7 +206,6 @@ def test_what_the_scores_rest_on(results):
 
 
 def test_cautions_of_the_run_are_shown_again(results):
-    """Unavailable pages and undecided claims of the results that count."""
     gone = evidence(
         False,
         False,
@@ -225,7 +221,6 @@ def test_cautions_of_the_run_are_shown_again(results):
 
 
 def test_stale_results_and_answers_without_any(tmp_path, monkeypatch):
-    """With the reason and the way out; an answer that was never evaluated gives exit status 1."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", "80")
     project = Project(tmp_path)
@@ -252,7 +247,6 @@ def test_stale_results_and_answers_without_any(tmp_path, monkeypatch):
 
 
 def test_a_folder_that_cannot_be_written_still_has_its_numbers(results):
-    """With a warning; here the lock file cannot be made."""
     (results / "bot" / ".summing_up.lock").mkdir()
     run = call(main, "metrics", "bot")
     assert "partial completion" in run.stdout
@@ -318,7 +312,6 @@ def test_several_agents_as_json(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("as_json", [False, True])
 def test_a_task_list_counts_missing_tasks(results, as_json):
-    """They count 0, are named, and give exit status 1; comments and empty lines do not count."""
     (results.parent / "tasks.txt").write_text("\ufeff# ours\na\n\n  c  \r\n", encoding="utf-8")
     run = call(
         main,
@@ -379,7 +372,6 @@ def test_results_of_several_judges_are_not_averaged_in_silence(results):
     ],
 )
 def test_commands_that_cannot_be_averaged(results, words, message):
-    """Exit status 2 and one line."""
     (results.parent / "empty.txt").write_text("# nothing\n")
     (results.parent / "no_scripts").mkdir()
     add_result(results.parent, "c/answer_1", 1, agent="scout")
@@ -406,7 +398,6 @@ def test_figures_by_the_domain_of_a_task_list(tmp_path):
 
 @pytest.mark.usefixtures("results")
 def test_figures_by_tag(tmp_path):
-    """In the table and in JSON; without tags one line says how to give them."""
     assert "no leaf has a tag" in call(main, "metrics", "bot", "--by_tag").stdout
     leaves = [{"id": name, "status": "passed", "tags": ["price"], "children": []} for name in "xy"]
     leaves[1]["status"] = "failed"

@@ -125,14 +125,12 @@ def test_three_agents():
     ],
 )
 def test_continuous_integration(words, status):
-    """Status 4 where the whole interval lies below the margin, and only if asked."""
     run = call(main, "compare", *words)
     assert (run.returncode, run.stderr) == (status, "")
     assert ("Shown to be worse than new by more than 0: old." in run.stdout) is (status == 4)
 
 
 def test_folders_of_results(project):
-    """Two runs of one agent, each in its own folder."""
     (project / "branch").mkdir()
     (project / "eval_results" / "new").rename(project / "branch" / "old")
     found = compared("eval_results/old", "branch/old")
@@ -169,7 +167,6 @@ def test_folders_of_results(project):
     ],
 )
 def test_flipped_leaves_have_a_cause(tmp_path, monkeypatch, failed, passed, cause):
-    """In either direction; a leaf that only one result has is counted apart."""
     monkeypatch.chdir(tmp_path)
     add_result(tmp_path, "one", "task", 1, {"x": failed, "y": passed})
     add_result(tmp_path, "two", "task", 1, {"x": passed, "y": failed, "z": passed})
@@ -266,7 +263,6 @@ def test_unfair_comparisons_are_refused(tmp_path, monkeypatch, other, message):
 
 
 def test_capture_days_and_missing_runs_are_pointed_out(tmp_path, monkeypatch):
-    """Pages of different months, and an agent without one of its answers."""
     monkeypatch.chdir(tmp_path)
     for agent, month, runs in (("old", "03", 2), ("new", "05", 1)):
         page = {"url": "http://a.test", "outcome": "supported"}
@@ -300,7 +296,6 @@ def test_capture_days_and_missing_runs_are_pointed_out(tmp_path, monkeypatch):
     ],
 )
 def test_mistakes_are_named(words, message):
-    """In one line, with status 2."""
     run = call(main, "compare", *words)
     assert run.returncode == 2
     assert message in run.stderr

@@ -32,7 +32,6 @@ def test_each_warning_is_one_line_once(warned):
 
 
 def test_warnings_that_are_alike_come_one_in_ten_seconds(warned):
-    """It says how many were held back; those of another kind come at once."""
     with warnings_on(plain_console()):
         assert warned(100.0, "try 1", alike="no reply") == "warning: try 1"
         assert warned(101.0, "try 2", alike="no reply") == ""

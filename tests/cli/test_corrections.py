@@ -145,7 +145,6 @@ def test_a_sample_ends_where_a_page_is_captured_again(tmp_path, monkeypatch):
 
 @pytest.mark.long
 def test_a_sample_of_an_earlier_version_is_renewed(project):
-    """It does not say what it speaks for."""
     run(*STRONG, "24")
     (path,) = (project / "rejudged").rglob("sample.json")
     record = json.loads(path.read_text(encoding="utf-8"))
@@ -238,10 +237,6 @@ def test_labels_of_single_leaves_count_for_agreement_alone(project):
 
 
 def test_a_corrected_score_says_what_would_change_it(project):
-    """How many answers halve its interval, and what wrong labels do.
-
-    ``metrics --json`` has the same.
-    """
     label_whole(session_of(project), 14)
     text = " ".join(run("metrics", "bot").split())
     assert "To halve the interval for these tasks, judge" in text

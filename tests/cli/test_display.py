@@ -48,7 +48,6 @@ def progress_of(*outcomes, running=()):
 
 
 async def test_elsewhere_than_on_a_terminal_there_is_a_line_an_answer():
-    """With score or reason, however long; in the order in which they came."""
     reason = ", ".join(["the judge is out of reach"] * 20)
     progress = progress_of(
         outcome(2, 0.5),
@@ -72,12 +71,10 @@ async def test_elsewhere_than_on_a_terminal_there_is_a_line_an_answer():
     [(0.4, "0 s"), (59.4, "59 s"), (185, "3 min 05 s"), (3599.6, "1 h 00 min")],
 )
 def test_times_have_the_units_that_matter(seconds, text):
-    """As people say them."""
     assert duration_text(seconds) == text
 
 
 def test_the_totals_tell_elapsed_and_remaining_time():
-    """Once some answers are judged; reused ones say nothing about the pace."""
     progress = progress_of(*(outcome(number, 1.0, reused=True) for number in range(3)))
     display = RunDisplay(Console(file=io.StringIO()), progress, usage_of_run(Usage(judgments=7)))
     assert re.search(r"7 judgments asked, .*; [0-9]+ s elapsed$", display.totals_line())
@@ -86,7 +83,6 @@ def test_the_totals_tell_elapsed_and_remaining_time():
 
 
 async def test_the_last_outcomes_are_printed_too():
-    """They are printed even if the display had no time to look again."""
     output = io.StringIO()
     progress = progress_of()
     async with RunDisplay(Console(file=output, width=100), progress, RunUsage()):

@@ -106,7 +106,6 @@ def test_results_without_tokens_are_no_basis(project, server):
 
 
 def test_an_unknown_price_is_reported(project, server):
-    """It is not guessed."""
     told = run(server, "--estimate", "--judge_model", "judge-1")
     assert told.returncode == 0
     assert (
@@ -137,14 +136,12 @@ def test_a_replay_costs_nothing(server):
     ],
 )
 def test_options_that_bear_on_it_are_noted(options, words):
-    """One line each."""
     told = call(evaluate_main, "--agent_name", "bot", "--estimate", *options)
     assert (told.returncode, told.stderr) == (0, "")
     assert words in told.stdout
 
 
 def test_answers_that_will_have_no_result_are_listed(project):
-    """With the reason, as after a run; an empty answer has one that costs nothing."""
     project.add_answer("answer_3", b"\xff")
     project.add_answer("answer_4", b"")
     told = call(evaluate_main, "--agent_name", "bot", "--estimate")
@@ -212,7 +209,6 @@ return evaluator.get_summary()
 
 
 def test_extractions_are_filled_for_the_estimate(project):
-    """Two answers of one extraction and three claims."""
     project.add_script_body(EXTRACTING)
     told = call(evaluate_main, "--agent_name", "bot", "--estimate").stdout
     assert "Judge requests: probably 14; " in told

@@ -120,7 +120,6 @@ def test_the_judge_is_the_one_given(project, server):
 
 
 def test_the_environment_names_server_and_key(project, server, monkeypatch):
-    """As for other users of the SDK."""
     monkeypatch.setenv("OPENAI_BASE_URL", server.base_url)
     monkeypatch.setenv("OPENAI_API_KEY", "sk-mine")
     assert call(evaluate_main, "--agent_name", "bot").returncode == 0
@@ -131,7 +130,6 @@ def test_the_environment_names_server_and_key(project, server, monkeypatch):
 
 
 def test_folders_may_be_elsewhere(project, server, tmp_path):
-    """Each of the four."""
     moved = {
         "answers": "--answer_folder",
         "eval_scripts": "--eval_scripts_root",
@@ -149,7 +147,6 @@ def test_folders_may_be_elsewhere(project, server, tmp_path):
 
 
 def test_a_version_may_be_pinned(project, server):
-    """Else the newest dated one that has the task; the table and the result say which."""
     project.add_script({"dated": ("The lake is old.", None)}, version="2025_07_14")
     project.add_script({"newest": ("The lake is new.", None)}, version="2025_10_02")
     for more, version in (
@@ -189,7 +186,7 @@ def test_at_most_so_many_requests_at_once(project):
     ],
 )
 def test_short_tasks_keep_the_judge_busy(tmp_path, project, options, tasks, least, most):
-    """By default as many answers run at once as it takes; the bounds of the options are obeyed."""
+    """As many answers run at once as the judge takes; the bounds of the options are obeyed."""
     for path in (tmp_path / "answers" / "bot" / TASK).iterdir():
         path.unlink()
     for number in range(tasks):
@@ -212,7 +209,6 @@ def test_short_tasks_keep_the_judge_busy(tmp_path, project, options, tasks, leas
 
 
 def test_failures_are_listed_and_the_rest_is_scored(project, server):
-    """Exit status 1; each reason on one line, in the table and in the log."""
     project.add_answer("answer_4", b"\xff")
     project.add_answer("answer_5", "x" * 5_000_000)
     (project.root / "answers" / "bot" / TASK / "answer_6.md").mkdir()
@@ -244,7 +240,6 @@ def test_failures_are_listed_and_the_rest_is_scored(project, server):
 
 
 def test_a_warning_is_one_line(project, server, monkeypatch):
-    """However narrow the console; it is in the run's log as well."""
     assert evaluate(server).returncode == 0
     [path] = project.result_paths()
     path.write_bytes(b"{")
@@ -385,7 +380,6 @@ def test_extractions_without_their_page_are_reported(project, server):
     ],
 )
 def test_without_a_key(project, provider, variable):
-    """As a user meets it, in a clean environment: the line names the variable to set."""
     run = run_command(
         "--agent_name",
         "bot",
@@ -436,14 +430,12 @@ def test_replayed_results_that_cannot_be_written(project, server, obstacle):
 
 
 def test_a_cache_that_cannot_be_written_is_harmless(project, server):
-    """It is only read, and tidying it is a favour."""
     (project.root / "cache").write_text("in the way")
     run = evaluate(server, "--dump_cache")
     assert (run.returncode, run.stderr) == (0, "")
 
 
 def test_all_is_logged_to_the_console_on_request(project, server):
-    """For writing scripts; otherwise the console has a line an answer."""
     assert "verified node=first" not in evaluate(server).stderr
     run = evaluate(server, "--overwrite", "--self_debug")
     assert "verified node=first" in run.stderr
@@ -452,7 +444,6 @@ def test_all_is_logged_to_the_console_on_request(project, server):
 
 
 def test_odd_names_are_shown_as_they_are(project, server):
-    """They are not taken for the markup of a terminal."""
     names = ("[red]x", "[link=y]", "a [b] [c", ":cat:")
     for name in names:
         project.add_answer(task=name)
@@ -483,7 +474,6 @@ def test_help_answers_without_the_heavy_libraries(project):
 
 
 def test_extracted_values_are_shown_for_writing_scripts(project, server):
-    """As they are logged; those of a reused result as they are stored, without a request."""
     project.add_script_body(
         """
         from pydantic import BaseModel
@@ -521,7 +511,6 @@ def test_unknown_keys_of_a_meta_file_are_named(project, server):
 
 @pytest.mark.usefixtures("project")
 def test_the_time_stands_at_the_end(server):
-    """Before the place of the results; nothing is shown of judge use where no judge was asked."""
     evaluate(server)
     run = evaluate(server)
     assert re.fullmatch(r"Time: \d+ s\.", run.stdout.splitlines()[-2])

@@ -78,10 +78,6 @@ def complaints(stderr):
 
 
 def test_an_uncached_page_is_captured_once_and_kept(project, server, judge):
-    """For all tasks, answers and claims of a run, in a new folder.
-
-    The next run needs no browser.
-    """
     url = f"{server.url}/depth"
     folder = ("--cache_root", "pages/new")
     run = evaluate(project, judge, "--allow_private_network", *folder)
@@ -160,7 +156,6 @@ def test_nothing_is_captured_where_that_is_not_wanted(project, server, judge):
 
 
 def test_a_replay_captures_nothing(project, server, judge):
-    """It depends on nothing but what is stored."""
     for task in ("lake", "pond"):
         project.add_script(
             {

@@ -76,7 +76,7 @@ def wait_until_stored(project, count):
 
 @pytest.mark.parametrize("end", [signal.SIGINT, signal.SIGKILL])
 def test_a_run_that_is_stopped_goes_on_where_it_was(project, end):
-    """While two of six requests are with the judge: the others are kept and not asked again."""
+    """Two of six requests are with the judge when the run stops; no other is asked again."""
     judge = HoldingJudge()
     with JudgeServer(judge) as server:
         options = ["--agent_name", "bot", "--judge_base_url", server.base_url]
@@ -215,7 +215,6 @@ def test_no_script_ends_a_run_or_keeps_it_from_ending(project, bodies, scores, m
 
 
 def test_ctrl_c_at_any_other_moment_is_one_line(tmp_path):
-    """Here while a file is read; no traceback."""
     fifo = tmp_path / "judgments.jsonl"
     os.mkfifo(fifo)
     # A job in a shell's background starts with the signal ignored.
@@ -236,7 +235,6 @@ def test_ctrl_c_at_any_other_moment_is_one_line(tmp_path):
 
 
 def test_a_reader_that_has_gone_is_no_error(project):
-    """As with ``| head``: no traceback."""
     with JudgeServer() as server:
         options = ["--agent_name", "bot", "--judge_base_url", server.base_url]
         assert run_command(*options, cwd=project.root).returncode == 0
@@ -259,7 +257,6 @@ def test_a_reader_that_has_gone_is_no_error(project):
 
 
 def test_the_root_script_is_a_command_of_its_own():
-    """It answers wherever it is called from."""
     run = run_process("--help", cwd=REPOSITORY.parent)
     assert (run.returncode, run.stderr) == (0, "")
     assert run.stdout.startswith("usage: run_eval.py ")

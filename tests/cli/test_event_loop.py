@@ -29,8 +29,6 @@ def test_a_status_comes_back():
 
 
 def test_an_error_comes_out():
-    """As from ``asyncio.run``."""
-
     async def main():
         raise ValueError("bad luck")
 
@@ -40,7 +38,6 @@ def test_an_error_comes_out():
 
 @pytest.mark.parametrize("ending", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_stops_the_coroutine(ending):
-    """Its cleanup runs before the report."""
     before = signal.getsignal(signal.SIGTERM)
     steps = []
 
@@ -72,7 +69,6 @@ run_to_exit(main(), lambda: print("told"))
 
 
 def test_a_second_ctrl_c_ends_at_once_and_says_so():
-    """In one line, whatever is under way."""
     command = [sys.executable, "-c", TWICE]
     run = subprocess.run(command, check=False, capture_output=True, text=True, timeout=30)
     assert (run.returncode, run.stdout) == (130, "")

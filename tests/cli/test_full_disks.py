@@ -197,7 +197,6 @@ def test_a_log_that_cannot_be_written_costs_no_result(project):
 
 
 def test_an_export_that_finds_no_room_leaves_the_older_one(project):
-    """Exit status 2 and one line; nothing unfinished lies about."""
     recorded = REPOSITORY / "examples" / "judgments.jsonl"
     root = ("--eval_results_root", project.root / "r")
     assert call(main, "import", "judgments", "bot", recorded, *root).returncode == 0

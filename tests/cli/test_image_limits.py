@@ -148,7 +148,6 @@ def test_all_is_scored_with_the_images_that_a_judge_takes(
 
 
 def test_a_judge_without_images_is_another_judge(project):
-    """Its results are not taken for those of the other, and a replay asks which one is meant."""
     with JudgeServer(verdict) as server:
         given = ("--judge_base_url", server.base_url)
         evaluate(*given)
@@ -171,7 +170,6 @@ def test_a_judge_without_images_is_another_judge(project):
 
 
 def test_a_replay_takes_a_server_by_its_whole_address(project):
-    """Though it is the beginning of another one's."""
     with JudgeServer(verdict) as server:
         evaluate("--judge_base_url", server.base_url)
         shorter = f"openai {server.base_url}"
@@ -192,7 +190,6 @@ def test_a_replay_takes_a_server_by_its_whole_address(project):
 
 
 def test_a_script_that_shows_images_of_its_own(project):
-    """Gets them shown as far as the judge takes any, with a note in the place of the others."""
     image = "data:image/jpeg;base64,/9j/"
     project.add_script_body(
         f"parts = [{{'type': 'image_url', 'image_url': {{'url': {image!r}}}}}] * 3\n"

@@ -89,7 +89,6 @@ def test_an_unknown_price_is_a_usage_error(project, server):
 @pytest.mark.usefixtures("project")
 @pytest.mark.parametrize("amount", ["0", "-1", "much", "nan", "inf"])
 def test_a_budget_is_a_positive_amount(amount):
-    """Else the command cannot start."""
     run = call(evaluate_main, "--agent_name", "bot", f"--max_cost={amount}")
     assert run.returncode == 2
     assert "is not a positive number of dollars" in run.stderr
@@ -103,7 +102,6 @@ def test_a_budget_below_a_single_request_says_so(hill, server):
 
 
 def test_a_replay_needs_no_price(hill, server):
-    """It spends nothing, whatever the model."""
     project, options = hill
     assert evaluate(server, "--judge_model", "judge-1", *options).returncode == 0
     options = (
@@ -118,10 +116,6 @@ def test_a_replay_needs_no_price(hill, server):
 
 
 def test_the_use_of_a_run_is_printed_and_kept(hill, server):
-    """In one line, what was reused apart.
-
-    The file has it by task, and the runs before as totals.
-    """
     project, options = hill
     assert evaluate(server, *options).returncode == 0
     [result] = project.result_paths(task="hill")
@@ -149,7 +143,6 @@ def test_the_use_of_a_run_is_printed_and_kept(hill, server):
 
 @pytest.mark.parametrize("content", [b'["not ours"', b"\xff\x00", b"[]", b'{"runs": 3}'])
 def test_a_damaged_usage_file_is_replaced(hill, server, content, caplog):
-    """It costs no score, and one line says what it does cost."""
     project, options = hill
     project.results.mkdir(parents=True)
     path = project.results / "usage.json"

@@ -41,7 +41,6 @@ def parsed(*words):
     ],
 )
 def test_options_are_spelled_with_either(words):
-    """Underscores, hyphens, ``=``; values keep their hyphens."""
     options = parsed(*words)
     assert (options.agent_name, options.max_concurrent_answers, options.self_debug) == (
         "my-bot",
@@ -52,14 +51,12 @@ def test_options_are_spelled_with_either(words):
 
 @pytest.mark.parametrize("value", ["a-b", "a=b-c", "my--bot", "-", "-dash"])
 def test_values_stay_as_they_are(value):
-    """Whichever way they are given."""
     assert parsed("--agent-name", value).agent_name == value
     assert parsed(f"--agent-name={value}").agent_name == value
     assert parsed(value).file == value
 
 
 def test_the_help_says_how_long_a_script_may_block():
-    """As the run holds it to that."""
     told = " ".join(call(evaluate_main, "--help", "all").stdout.split())
     assert "is stopped after a third of that, at most 60 (default: 3600)" in told
     blocks_s = [
@@ -178,7 +175,6 @@ def test_a_bad_value_of_the_cache_commands(words, message):
     ],
 )
 def test_an_unknown_option_is_named_with_underscores(command, words, typed, prog):
-    """In one line of the command that does not know it."""
     run = call(command, *words)
     assert (run.returncode, run.stdout) == (2, "")
     assert run.stderr == f"{prog}: error: unrecognized arguments: {typed}; see {prog} --help\n"
@@ -191,7 +187,6 @@ def test_an_unknown_option_is_named_with_underscores(command, words, typed, prog
     "command", [["cache", "bot"], ["evaluate", "bot"]], ids=["cache", "evaluate"]
 )
 def test_an_address_of_a_browser_is_checked_at_once(command, url):
-    """Before anything is captured or paid for."""
     run = call(main, *command, f"--cdp_url={url}")
     assert (run.returncode, run.stdout) == (2, "")
     assert f"argument --cdp_url: {url!r} is no address such as" in run.stderr.splitlines()[-1]
@@ -341,7 +336,6 @@ def test_help_teaches(command, words, taught):
     ],
 )
 def test_a_command_without_its_arguments(command, words):
-    """One line with the missing part, exit status 2."""
     run = call(command, *words)
     assert (run.returncode, run.stdout) == (2, "")
     assert len(run.stderr.splitlines()) == 1
@@ -360,7 +354,6 @@ def test_the_help_lists_all_commands():
 
 
 def test_a_misspelled_command_is_named():
-    """One line, without the list of all commands."""
     run = call(main, "evaluat", "bot")
     assert run.returncode == 2
     assert run.stderr.endswith(
@@ -377,7 +370,6 @@ def test_a_misspelled_command_is_named():
     ],
 )
 def test_an_unknown_option_names_the_nearest_one(command, word, meant):
-    """On the same line."""
     outcome = call(main, command, "x", word)
     assert outcome.returncode == 2
     assert outcome.stderr.count("\n") == 1

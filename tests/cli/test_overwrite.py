@@ -132,7 +132,6 @@ def test_a_budget_that_does_not_suffice_says_what_the_same_command_does(project,
 
 
 def test_a_judge_that_takes_no_request_leaves_all_results(project, server, judge):
-    """As nothing was replaced."""
     listed = project.task_summary()
     judge.turn(answered=0, failure=status(401))
     assert evaluate(server, "--overwrite").returncode == 2

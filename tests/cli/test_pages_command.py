@@ -43,7 +43,6 @@ def pages(*words):
 
 
 def test_json_lines(project, tmp_path):
-    """Text and picture as the agent saw them, or a PDF, each in the tasks that cite it."""
     (tmp_path / "shot.png").write_bytes(picture("PNG"))
     (tmp_path / "lock.pdf").write_bytes(pdf(["as seen"]))
     jpeg = image()

@@ -17,7 +17,6 @@ open(sys.argv[1], "w").write("at the end")
 
 
 def test_a_reader_that_has_gone_ends_nothing(tmp_path):
-    """Neither the run nor the lines to the other stream raise anything."""
     ended = tmp_path / "ended"
     command = [sys.executable, "-c", PRINTING, str(ended)]
     pipes = {

@@ -70,7 +70,6 @@ def test_another_time_of_the_agent_asks_nothing(project, server):
 
 
 def test_a_replay_that_comes_to_the_same_writes_nothing(project):
-    """It says so; the first replay has a record of its own."""
     for files, words in (
         (2, "1\n"),
         (2, "1, reused\n"),

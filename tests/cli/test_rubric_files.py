@@ -62,7 +62,6 @@ def result(project):
 
 
 def test_it_is_evaluated_reused_and_judged_again_once_it_changes(project):
-    """Its text is part of a result's provenance; what is stored is checked like any other."""
     evaluate()
     first = result(project)
     assert first["final_score"] == 0.5
@@ -98,7 +97,6 @@ def test_a_file_that_is_wrong_gives_no_result(project):
 
 
 def test_a_scorer_takes_it(project):
-    """Beside the folder of all versions, and with the folder itself."""
     for scripts in ("eval_scripts", "eval_scripts/own"):
         judge = Judge(model="judge-1")
         with Scorer(judge=judge, scripts=scripts, pages=project.root / "cache" / "bot") as scorer:
@@ -122,7 +120,6 @@ def test_tasks_and_estimates_read_it(project):
 
 
 def test_a_comparison_shows_what_was_found_and_what_is_right(project):
-    """In `show` and in the viewer, passed or failed, with sums and other fields."""
     path = project.root / "eval_scripts" / "own" / f"{TASK}.yaml"
     leaves = """\
     - {id: wrong, desc: d, equals: {field: depth, value: 90 m, compare: text}}

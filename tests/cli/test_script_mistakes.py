@@ -66,7 +66,6 @@ def faults(project):
 
 
 def test_a_run_names_each_with_script_and_line(project, server):
-    """Once for both answers; the scores stay as published scripts have them."""
     run = evaluate(server)
     assert (run.returncode, run.stderr) == (0, "")
     for fault in faults(project):
@@ -90,7 +89,6 @@ def test_metrics_and_show_name_them(project, server):
 
 
 def test_a_tree_without_a_leaf_is_named(project, server):
-    """It scores 0 whatever the answer says."""
     project.add_script_body("return evaluator.get_summary()")
     run = evaluate(server)
     assert (
@@ -100,7 +98,6 @@ def test_a_tree_without_a_leaf_is_named(project, server):
 
 
 def test_a_parent_that_is_no_node_is_named(project, server):
-    """With the line and the cure, even where the script catches the exception."""
     wrong = "try:\n    evaluator.add_leaf('a', 'a', 'root')\nexcept Exception:\n    pass\n"
     project.add_script_body(f"{wrong}return evaluator.get_summary()")
     run = evaluate(server)

@@ -39,7 +39,6 @@ def write(project, server, more=""):
 
 
 def test_an_editor_may_begin_the_file_with_a_byte_order_mark(project, server):
-    """As Windows' own does."""
     write(project, server)
     path = project.root / "mind2web2.toml"
     path.write_text(path.read_text(encoding="utf-8"), encoding="utf-8-sig")
@@ -217,7 +216,6 @@ def test_secrets_in_an_address_are_not_printed(project):
 
 
 def test_the_key_of_the_environment_goes_to_no_server_of_the_file(project, monkeypatch):
-    """Unless it is on this machine, or the environment names it too."""
     monkeypatch.setenv("OPENAI_API_KEY", "sk-1")
     line = 'judge_base_url = "http://judge.example:9/v1"'
     (project.root / "mind2web2.toml").write_text(line, encoding="utf-8")
@@ -251,7 +249,6 @@ def test_cache_asks_a_model_only_if_an_option_names_it(project, server):
 
 
 def test_folders_may_stand_in_the_file(project, server):
-    """For all commands; the command line wins, and suggestions need not repeat them."""
     write(
         project,
         server,
@@ -292,7 +289,6 @@ def test_the_task_list_may_stand_in_the_file(project, server):
     ],
 )
 def test_a_mistake_in_the_file_stops_commands_that_look_at_results(project, content, message):
-    """As it stops those that judge."""
     (project.root / "mind2web2.toml").write_text(content)
     run = call(main, "show", "bot")
     assert (run.returncode, run.stdout, message in run.stderr) == (2, "", True)

@@ -86,7 +86,6 @@ def _prepare(patch, folder):
 
 
 def test_an_agent_is_shown_by_tasks(show):
-    """With the scores of their answers, the judge, and the command that shows a task."""
     run = show("bot")
     assert run.returncode == 0
     for words in (
@@ -100,7 +99,6 @@ def test_an_agent_is_shown_by_tasks(show):
 
 
 def test_a_task_is_shown_by_answers(show):
-    """With the leaves of their trees, and why one has no result."""
     run = show("bot", "pond")
     assert "answer_1 │ 0.33 │ 1 │ 2 │ 0 │ 6" in " ".join(run.stdout.split())
     assert "No result: answer_2.md: answer answers/bot/pond/answer_2.md is not UTF-8" in run.stdout
@@ -142,14 +140,12 @@ def test_an_answer_is_shown_with_all_that_decided(show, project, name):
 
 
 def test_quotations_say_whether_they_were_found(show):
-    """In plain words, from the page or the answer that the judge was shown."""
     assert 'Quote from the page: "The lake is narrow"' in show("bot", "lake", "1").stdout
     found = " ".join(show("bot", "pond", "1").stdout.split())
     assert 'Quote from the answer, not found in the answer: "It says so."' in found
 
 
 def test_a_page_that_was_unavailable_says_why(show):
-    """Beside its claim; it has no files."""
     run = show("bot", "pond", "1")
     assert "Page [2]: unavailable: " in run.stdout
     assert "[2] https://gone.example/x" in run.stdout
@@ -162,7 +158,6 @@ def test_only_what_failed(show):
 
 
 def test_a_page_that_has_changed_says_so(show, project):
-    """Its files are not what the judge was shown."""
     cache = project.cache("pond")
     cache.put_web(PAGE, "The lake is another one.", None)
     assert "The page has changed since it was judged." in show("bot", "pond", "1").stdout
@@ -171,7 +166,6 @@ def test_a_page_that_has_changed_says_so(show, project):
 
 
 def test_an_answer_without_a_result_says_why(show):
-    """Instead of a tree."""
     run = show("bot", "pond", "2")
     assert (
         "bot / pond / answer_2: no result\nReason: answer answers/bot/pond/answer_2.md"
@@ -265,7 +259,6 @@ def test_any_output_encoding_will_do(project, coding):
     ],
 )
 def test_a_wrong_name_is_answered_with_the_right_ones(show, words, message):
-    """In one line."""
     run = show(*words)
     assert run.returncode == 2 and message in run.stderr and run.stderr.count("\n") == 1
 
@@ -284,7 +277,6 @@ def test_the_package_can_be_run_as_a_module(project):
 
 
 def test_public_names_are_listed():
-    """For a shell's completion."""
     import mind2web2
 
     assert {*mind2web2.__all__, "__version__"} <= set(dir(mind2web2))

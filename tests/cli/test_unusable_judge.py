@@ -88,7 +88,6 @@ def test_an_unreachable_judge_ends_the_run_before_pages_are_captured(project):
 
 @pytest.mark.parametrize("content", [None, "no certificate"])
 def test_certificates_that_cannot_be_read_are_named(project, monkeypatch, content):
-    """With the variable that names them, before anything is asked."""
     path = project.root / "authority.pem"
     if content is not None:
         path.write_text(content)
@@ -162,10 +161,7 @@ def test_a_judge_that_rejects_every_request_ends_the_run(denial, models, words):
     ],
 )
 def test_a_model_that_the_server_does_not_list_is_warned_about(project, models, words):
-    """Once, as the server may have answered as another model.
-
-    A server without a list says nothing.
-    """
+    """The server may have answered as another model. A server without a list says nothing."""
     keep_answers(project, 2)
     with JudgeServer(VERDICT, models=models) as server:
         run = evaluated(server.base_url, "--judge_model", "o4-mini")
@@ -243,7 +239,6 @@ def test_a_server_that_only_fails_ends_the_run(project, monkeypatch, code):
 
 
 def test_an_answer_that_breaks_the_server_costs_itself_only(project, monkeypatch):
-    """Even where it is alone for a while: the next answer shows that the server works."""
     project.add_script(
         {f"c{number}": (f"The lake has {number} fish.", None) for number in range(6)}
     )

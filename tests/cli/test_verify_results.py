@@ -146,7 +146,6 @@ EDITS = {
 
 @pytest.mark.parametrize("what", EDITS)
 def test_each_kind_of_change_is_found(example, what):
-    """Without the file's own digest, by what the field has to agree with."""
     edit, (kind, text) = EDITS[what]
     change(result_path(example), edit, seal=True)
     exit_status, found, _ = verify("--task_id", TASK)
@@ -186,7 +185,6 @@ def test_a_judgment_that_was_changed_shows(example):
 
 
 def test_the_score_of_the_script_that_is_run_again_is_shown(example):
-    """If it differs, the result is wrong."""
     with sqlite3.connect(example / "eval_results" / "example" / FILE_NAME) as connection:
         connection.execute("UPDATE judgments SET text = replace(text, 'true', 'false')")
     connection.close()
@@ -281,7 +279,6 @@ def test_results_of_earlier_tools_are_checked_as_far_as_they_go(tmp_path, monkey
 
 
 def test_missing_and_damaged_files_are_named(example):
-    """A judgment, an answer and a result, each of its own answer."""
     results = example / "eval_results" / "example"
     with sqlite3.connect(results / FILE_NAME) as connection:
         connection.execute(
@@ -313,7 +310,6 @@ def test_several_agents_are_checked_in_one_command(example):
 
 
 def test_findings_are_available_as_json(example):
-    """For programs."""
     change(result_path(example), lambda result: result.update(final_score=1.0), seal=True)
     exit_status, _, output = verify("--json", "--task_id", TASK)
     content = json.loads(output)
@@ -352,7 +348,6 @@ def test_findings_are_available_as_json(example):
     ],
 )
 def test_a_check_that_is_impossible_is_one_line(example, words, message):  # noqa: ARG001
-    """Exit status 2."""
     run = call(main, "verify-results", *words)
     assert run.returncode == 2
     assert message in run.stderr

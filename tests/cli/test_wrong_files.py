@@ -65,7 +65,6 @@ def test_a_file_that_cannot_be_used_is_named(words, message):
 )
 @pytest.mark.usefixtures("project")
 def test_a_name_that_is_none_is_refused(words, message):
-    """In one line; nothing is written."""
     run = call(main, *words)
     assert (run.returncode, run.stderr.count("\n")) == (2, 1)
     assert message in run.stderr
@@ -90,7 +89,7 @@ OUTPUTS = (
 
 
 def test_no_device_or_pipe_is_replaced_by_a_file(project, monkeypatch):
-    """As root could do with /dev/null; a pipe stands for it here."""
+    """Root could replace /dev/null; a pipe stands for it here."""
     monkeypatch.setenv("OPENAI_API_KEY", "dummy")
     project.cache().put_web("https://lake.example/", "The lake is deep.", None)
     with JudgeServer() as server:

@@ -32,7 +32,6 @@ def defaults_in(options):
 
 
 def test_batch_answer_cache_takes_agent_and_task():
-    """With the defaults of options.md."""
     options = parsed(cache.add_task_command, "bot", "lake")
     assert defaults_in(options) == DEFAULTS
     settings = given_settings(options)
@@ -67,7 +66,6 @@ def test_the_flags_that_users_know(word):
 
 @pytest.mark.parametrize("script", ["batch_answer_cache.py", "cache_all_answers.sh"])
 def test_the_scripts_run_from_anywhere(tmp_path, script):
-    """They find the package beside them."""
     path = REPOSITORY / script
     command = [path] if script.endswith(".sh") else [sys.executable, path]
     environment = clean_environment(PYTHON=sys.executable)

@@ -70,13 +70,11 @@ def project(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize(("document", "text"), blocks("json", "toml"))
 def test_data_snippets_can_be_read(document, text):
-    """JSON and TOML as they stand."""
     assert json.loads(text) if text.startswith("{") else tomllib.loads(text), document
 
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
 def test_links_lead_somewhere(document):
-    """To a file of the repository, and to a heading of it."""
     text = BLOCK.sub("", document.read_text(encoding="utf-8"))
     for link in LINK.findall(text):
         if "://" in link:
@@ -101,14 +99,13 @@ def test_the_files_to_change_exist():
 
 
 def test_the_keys_of_the_settings_file_are_those_of_the_settings():
-    """If this fails, ``make options`` writes them."""
+    """If this fails, ``make options`` writes the keys."""
     writer = runpy.run_path(str(REPOSITORY / "docs/write_options.py"))
     page = (REPOSITORY / "docs/options.md").read_text(encoding="utf-8")
     assert page == writer["with_keys"](page)
 
 
 def test_documents_name_options_that_exist():
-    """In every document."""
     existing = set().union(*(options_of(parser) for parser in parsers().values())) | {
         "--agent_name"
     }
@@ -150,7 +147,6 @@ def test_the_readme_has_the_test_command_of_continuous_integration():
 
 
 def test_no_module_cites_a_document_that_is_not_there():
-    """By the name of a file."""
     documents = {path.name for path in Path(REPOSITORY).rglob("*.md") if ".venv" not in path.parts}
     cited = {
         name

@@ -174,7 +174,6 @@ def parameters_of(called):
 
 @pytest.mark.parametrize(("module", "name"), IMPORTS)
 def test_published_names_can_be_imported(module, name):
-    """As ``from a.b import x``, and as ``import a.b`` and then ``a.b.x``."""
     space = {}
     exec(f"from {module} import {name} as taken\nimport {module}", space)
     whole = space[module.split(".")[0]]
@@ -301,6 +300,5 @@ def test_help_loads_nothing_that_connects():
 
 
 def test_unknown_names_of_the_package_are_errors():
-    """As with any module."""
     with pytest.raises(ImportError, match="Nonsense"):
         exec("from mind2web2 import Nonsense")

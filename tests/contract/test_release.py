@@ -78,7 +78,6 @@ def outside(unpacked, cwd, *words):
 
 
 def test_the_wheel_is_small_and_holds_no_tests(wheel):
-    """The package, its data and the example alone."""
     assert wheel.stat().st_size < MAX_BYTES
     with zipfile.ZipFile(wheel) as packed:
         names = packed.namelist()
@@ -102,10 +101,6 @@ def test_the_wheel_is_small_and_holds_no_tests(wheel):
 
 
 def test_the_example_works_outside_of_a_clone(unpacked, tmp_path):
-    """It is written and evaluated; a second time nothing changes.
-
-    A changed file is not overwritten.
-    """
     run = outside(unpacked, tmp_path, "example")
     assert (run.returncode, run.stderr) == (0, "")
     assert "museum_saturday │ example │ 1: 0.44  2: 1  3: 0" in run.stdout
@@ -176,7 +171,6 @@ def test_a_product_can_be_deleted(unpacked, own_example, tmp_path, product):
 
 
 def test_a_clone_writes_the_same_example(unpacked, own_example):
-    """From its own folders."""
     packed = unpacked / "mind2web2/example_project"
     for path in packed.rglob("*"):
         if path.is_file():
@@ -184,7 +178,6 @@ def test_a_clone_writes_the_same_example(unpacked, own_example):
 
 
 def test_the_version_is_one():
-    """In the package, its metadata, the changelog and the citation."""
     project = tomllib.loads((REPOSITORY / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     assert project["version"] == __version__
     changelog = (REPOSITORY / "CHANGELOG.md").read_text(encoding="utf-8")
@@ -194,7 +187,6 @@ def test_the_version_is_one():
 
 
 def test_no_folder_of_the_environment_is_named(wheel):
-    """Neither a path of the machine that built it, nor a package index."""
     with zipfile.ZipFile(wheel) as packed:
         [metadata] = [name for name in packed.namelist() if name.endswith("METADATA")]
         text = packed.read(metadata).decode()
@@ -204,14 +196,12 @@ def test_no_folder_of_the_environment_is_named(wheel):
 
 @pytest.mark.parametrize("name", ["CONTRIBUTING.md", "SECURITY.md"])
 def test_documents_for_developers_name_files_that_exist(name):
-    """Modules, tests, cases and benchmarks."""
     text = (REPOSITORY / name).read_text(encoding="utf-8")
     paths = re.findall(r"`((?:mind2web2|tests|benchmarks|docs)/[\w./-]+)`", text)
     assert [path for path in paths if not (REPOSITORY / path).exists()] == []
 
 
 def test_forms_and_citation_can_be_read():
-    """With the fields that they need."""
     citation = yaml.safe_load((REPOSITORY / "CITATION.cff").read_text(encoding="utf-8"))
     assert {"cff-version", "message", "title", "authors", "version"} <= citation.keys()
     forms = sorted((REPOSITORY / ".github/ISSUE_TEMPLATE").glob("*.yml"))

@@ -38,7 +38,6 @@ def test_every_page_is_found_from_the_contents(site):
 
 
 def test_pages_have_search_copy_buttons_and_a_dark_scheme(site):
-    """By what the theme and the extensions add."""
     page = (site / "start.html").read_text(encoding="utf-8")
     assert all(
         part in page for part in ("copybutton.js", "theme-toggle", "search.html", "text/markdown")
@@ -163,7 +162,6 @@ SEARCH = """all => all.map((words) => {
 
 
 async def test_readers_words_lead_to_the_page(site):
-    """Among the first results of the site's own search, in a browser."""
     async with async_playwright() as playwright:
         browser = await playwright.chromium.launch(executable_path=find_browser(headless=True).path)
         page = await browser.new_page()
@@ -179,7 +177,6 @@ async def test_readers_words_lead_to_the_page(site):
 
 
 async def test_pages_have_no_serious_violation(site):
-    """As axe-core's rules have it, in light and dark."""
     found = {}
     async with async_playwright() as playwright:
         browser = await playwright.chromium.launch(executable_path=find_browser(headless=True).path)

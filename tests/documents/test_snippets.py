@@ -74,7 +74,6 @@ def has_blocks_that_run(document):
 @pytest.mark.usefixtures("clone")
 @pytest.mark.parametrize("document", list(filter(has_blocks_that_run, DOCUMENTS)), ids=name_of)
 def test_blocks_run_in_order(document):
-    """Shell and Python; a command of ours ends with status 0 and without an error."""
     _run_blocks(document)
 
 

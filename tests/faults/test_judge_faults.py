@@ -105,7 +105,6 @@ async def test_oddities_are_no_faults(judge, fault):
 
 @pytest.mark.parametrize("fault", sorted(DECLINES))
 async def test_who_declines_has_said_nothing(judge, fault):
-    """Not even where the reply holds a verdict."""
     reply, visit, _ = await ask(judge, always(fault))
     assert reply.value is None
     assert reply.declined
@@ -114,7 +113,6 @@ async def test_who_declines_has_said_nothing(judge, fault):
 
 @pytest.mark.parametrize("fault", sorted(PASSING - TOO_FAST - {Fault.RESET_AFTER}))
 async def test_retries_end(judge, fault):
-    """After the tries or the time of an outage there is an error, which is not a verdict."""
     failure, visit, retries = await ask(
         judge, always(fault), replace(RETRY, tries=2, outage_wait_s=0.1)
     )
@@ -128,7 +126,6 @@ async def test_retries_end(judge, fault):
 
 @pytest.mark.parametrize("fault", sorted(TOO_FAST))
 async def test_a_server_that_lets_nobody_in_is_given_up(judge, fault):
-    """After as much time as agreed, however often that is."""
     failure, visit, retries = await ask(judge, always(fault), replace(RETRY, total_s=0.01))
     assert isinstance(failure, JudgeUnavailableError)
     assert visit.requests == 1 + retries.reasons["429"] <= 10

@@ -34,7 +34,6 @@ async def captured():
 
 
 def test_the_suite_is_large_and_reaches_every_place():
-    """Each with a name of its own, some after the opposite verdict."""
     assert len(BY_NAME) == len(ATTACKS) >= 40
     assert len(Counter(attack.place for attack in ATTACKS)) == 14
     assert {attack.wants for attack in ATTACKS} == {True, False}
@@ -44,7 +43,6 @@ def test_the_suite_is_large_and_reaches_every_place():
 
 @pytest.mark.parametrize("name", [attack.name for attack in STATIC])
 def test_an_attack_is_held(checks, name):
-    """In all messages: of verification, extraction, the list of links and repair."""
     assert checks[name].problems == ()
 
 
@@ -74,7 +72,6 @@ async def test_what_is_not_as_it_should_be_is_found(tmp_path, name, wrong, probl
 
 
 def test_what_leaves_its_block_is_found():
-    """With the right code a text would end its block, and stand beside it."""
     code = "0123456789abcdef0123"
     honest = [
         {

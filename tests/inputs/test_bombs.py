@@ -34,10 +34,6 @@ FEW_PAGES = RenderSettings(max_image_pages=1, max_text_pages=3, dpi=36)
 
 @pytest.mark.parametrize("name", IMAGE_BOMBS)
 async def test_an_image_bomb_is_refused_or_read(name):
-    """By what its header promises, or by its first frame.
-
-    A worker's memory and time are never used up.
-    """
     image = IMAGE_BOMBS[name]()
     for read in (to_jpeg, cut_screenshot):
         try:
@@ -50,10 +46,6 @@ async def test_an_image_bomb_is_refused_or_read(name):
 
 @pytest.mark.parametrize("name", PDF_BOMBS)
 async def test_a_pdf_bomb_costs_a_worker_at_most(name):
-    """It is read, or refused in one line, within the time given.
-
-    The next document is read as ever.
-    """
     try:
         rendered = await run_in_worker(render_pages, PDF_BOMBS[name](), FEW_PAGES, timeout_s=1.5)
     except DocumentError as error:
@@ -72,7 +64,6 @@ def sizes_of_citations(chars):
 
 
 def test_answers_that_repeat_themselves_are_read_in_time():
-    """Brackets, lists, quotes, half links."""
     found = outcome_within(MEMORY_MB, SECONDS, sizes_of_citations, 8_000)
     assert len(found) == len(HOSTILE_PIECES)
 
@@ -140,7 +131,6 @@ def text_of_large_html():
 
 
 def test_large_html_is_read_within_a_few_times_its_size():
-    """As text it takes no more than itself and its characters."""
     assert outcome_within(1000, SECONDS, text_of_large_html) == ("text", True)
 
 
@@ -163,7 +153,6 @@ def outcomes_of_replies():
 
 
 def test_replies_that_have_no_end_are_sent_back():
-    """In words of bounded length."""
     assert outcome_within(MEMORY_MB, SECONDS, outcomes_of_replies) == (
         [True] * 4,
         [True] * 3,

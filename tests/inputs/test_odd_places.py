@@ -120,7 +120,6 @@ def faults_in(root):
 
 
 def test_what_is_no_sound_file_is_told_or_left_out(tmp_path):
-    """Within the processor time and the memory of small files."""
     assert outcome_within(800, 60, faults_in, tmp_path) == {}
 
 
@@ -135,10 +134,6 @@ NAMES = (
 
 
 def test_odd_names_of_files_are_left_out(tmp_path):
-    """As long as a name can be, with line breaks, with other digits.
-
-    Answers are found beside them.
-    """
     folder = tmp_path / "answers/agent/task"
     folder.mkdir(parents=True)
     for name in (*NAMES, "answer_1.md"):

@@ -52,7 +52,6 @@ DEEP = b"[" * 100_000
     ids=lambda value: value if isinstance(value, str) else value[:30].decode("ascii", "replace"),
 )
 def test_they_do_no_harm_any_more(name, content, tmp_path):
-    """They are read, or refused in one line."""
     assert PARSERS[name].fault(content, tmp_path) is None
 
 

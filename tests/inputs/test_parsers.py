@@ -75,7 +75,6 @@ def check(name, content):
 
 @pytest.mark.parametrize("name", PARSERS)
 def test_sound_inputs_are_read(name, tmp_path):
-    """Without any error, which is what makes them worth changing."""
     for number, seed in enumerate(PARSERS[name].seeds):
         folder = tmp_path / str(number)
         folder.mkdir()
@@ -87,7 +86,6 @@ def test_sound_inputs_are_read(name, tmp_path):
 @given(seed=st.integers(0, 10**9))
 @fixed(40)
 def test_nearly_sound_inputs_do_no_harm(name, seed):
-    """Cut, doubled, exchanged, with odd values inserted."""
     check(name, mutated(PARSERS[name].seeds, random.Random(seed)))
 
 
@@ -95,7 +93,6 @@ def test_nearly_sound_inputs_do_no_harm(name, seed):
 @given(seed=st.integers(0, 10**9))
 @fixed(15)
 def test_nearly_sound_documents_do_no_harm(name, seed):
-    """They are read in worker processes, within limits of memory and time."""
     check(name, mutated(PARSERS[name].seeds, random.Random(seed)))
 
 
@@ -103,7 +100,6 @@ def test_nearly_sound_documents_do_no_harm(name, seed):
 @given(value=VALUES)
 @fixed(40)
 def test_any_value_of_json_does_no_harm(name, value):
-    """NaN, huge numbers and half surrogates included, at whatever place."""
     check(name, json.dumps(value).encode())
 
 
@@ -111,5 +107,4 @@ def test_any_value_of_json_does_no_harm(name, value):
 @given(text=st.text(st.characters(), max_size=300))
 @fixed(100)
 def test_any_text_does_no_harm(name, text):
-    """Half surrogates, control characters and all scripts."""
     check(name, text.encode("utf-8", "surrogatepass"))

@@ -81,7 +81,6 @@ def test_a_price_list_gives_the_price_of_the_tests():
 
 
 def test_an_unknown_price_is_a_usage_error():
-    """It names the model and the cure."""
     with pytest.raises(UsageError, match="no price is known for model judge-1; write the price"):
         Budget(20, "judge-1")
 
@@ -157,7 +156,6 @@ async def test_a_refusal_waits_until_the_replies_in_flight_are_read():
 
 
 async def test_refused_repairs_do_not_wait_for_each_other():
-    """Their replies are of no use."""
     budget = taught(2.4 * PRICE_USD)
     repaired = [await reserved(budget) for _ in range(2)]
     for permit in repaired:
@@ -298,7 +296,7 @@ async def test_many_at_once_exceed_the_budget_by_a_request_at_most(store):
 
 
 async def test_a_server_far_dearer_than_expected_does_not_exceed_the_budget(store):
-    """Its tokens are a hundred times those of the estimate."""
+    """The server's tokens are a hundred times those of the estimate."""
     usage = Usage(input_tokens=20_000, cached_tokens=0, output_tokens=2000)
     price = price_usd(usage, MODEL)
     with JudgeServer("so", input_tokens=20_000, cached_tokens=0, output_tokens=2000) as server:
@@ -315,7 +313,6 @@ async def test_a_server_far_dearer_than_expected_does_not_exceed_the_budget(stor
 
 
 async def test_waiting_retries_hold_neither_permit_nor_dollars(store):
-    """With one permit."""
     with JudgeServer(
         "so", faults=[status(503)] * 3, input_tokens=2000, output_tokens=500
     ) as server:
@@ -346,7 +343,6 @@ def image_part(url):
     ("text", "tokens"), [("", 0), ("a", 1), ("abcd" * 25, 25), ("水" * 100, 75)]
 )
 def test_scripts_with_more_bytes_have_more_tokens(text, tokens):
-    """A quarter of the bytes."""
     assert text_tokens(text) == tokens
 
 

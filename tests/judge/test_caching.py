@@ -201,7 +201,6 @@ async def test_a_caller_that_waits_for_a_cancelled_one_asks_itself(store):
 
 
 async def test_overwrite_asks_each_question_once_more(store):
-    """Within the run the new judgment is reused, and it takes the old one's place."""
     await answer_judge(CachingJudge(SETTINGS, Provider(), store)).ask(question(), subject(), None)
     provider = Provider(lambda _: verdict(result=False))
     run = CachingJudge(SETTINGS, provider, store, overwrite=True)
@@ -239,7 +238,6 @@ async def test_a_judgment_of_the_flex_tier_costs_half(store):
 
 
 async def test_a_reused_judgment_without_dollars_has_the_judges_own_price(store):
-    """It was stored before the price was known; its task's usage has it."""
     settings = replace(SETTINGS, model="own-model")
     ask = (question(), subject(), None)
     await answer_judge(CachingJudge(settings, Provider(), store)).ask(*ask)
@@ -265,7 +263,6 @@ async def test_a_replay_asks_no_service(store):
 
 
 async def test_a_replay_without_the_judgment_fails_clearly(store):
-    """One line with claim, page, node, trial and answer; permanent for a script's own request."""
     judge = answer_judge(CachingJudge(SETTINGS, None, store))
     with pytest.raises(JudgmentMissingError) as caught:
         await judge.ask(question(), subject(trial=2), None)
@@ -284,7 +281,6 @@ async def test_a_replay_without_the_judgment_fails_clearly(store):
 
 
 async def test_a_missing_extraction_is_named(store):
-    """It has no claim; a long claim is shortened."""
     judge = answer_judge(CachingJudge(SETTINGS, None, store))
     with pytest.raises(JudgmentMissingError, match="no stored judgment on extract 'facts' "):
         await judge.ask(question(), QuestionContext("extract", node="facts"), None)
@@ -305,7 +301,6 @@ async def test_declined_once_is_asked_again(store):
 
 
 async def test_declined_twice_is_a_judgment_of_its_own(store):
-    """It is listed, stored, and not asked again."""
     provider = Provider(lambda _: declined())
     ledgers = []
     for _ in range(2):
@@ -392,8 +387,6 @@ async def test_after_a_failure_nothing_more_is_asked_for_the_answer(store, error
 
 
 async def test_questions_that_wait_for_their_turn_are_not_sent_after_a_failure(store):
-    """One permit, five questions; the first fails."""
-
     def fail(_):
         raise JudgeUnavailableError("out of reach")
 
@@ -439,7 +432,6 @@ def limit_file_size():
 async def test_a_reply_that_a_full_disk_refuses_is_written_once_there_is_room(
     store, limit_file_size
 ):
-    """Until then no more requests are sent; the error names the file and the cure."""
     provider = Provider(lambda text: ChatReply(text=text * 9000))
     run = CachingJudge(SETTINGS, provider, store)
     limit_file_size(2000)
@@ -552,7 +544,6 @@ async def test_a_stored_text_that_does_not_fit_is_no_verdict(store):
 
 
 async def test_a_scripts_own_requests_are_kept_too(store):
-    """They come as text or as the class asked for, with the tokens on request."""
     replies = {"text": ChatReply(text="Zürich", usage=USAGE), "class": verdict()}
     run = CachingJudge(SETTINGS, Provider(lambda text: replies[text]), store)
     for judge in (answer_judge(run), answer_judge(run)):
@@ -596,8 +587,6 @@ async def test_the_same_request_of_a_script_again_is_another_trial(store):
 
 
 async def test_a_scripts_own_request_fails_like_any_other(store):
-    """Too long for the judge is a failure here, since nothing can be cut."""
-
     def too_long(_):
         raise ContextTooLongError("too long")
 

@@ -91,7 +91,6 @@ async def test_nothing_is_sent_after_a_rejection_of_all_requests(denial):
 
 @pytest.mark.parametrize("denial", [status(401, "revoked"), QUOTA])
 async def test_a_key_may_be_refused_in_the_middle_of_a_run(denial):
-    """From then on nothing is sent either."""
     sent, errors = await asked([None, denial, None, None])
     assert (sent, len(errors)) == (2, 3)
 
@@ -173,7 +172,6 @@ class SlowReply:
 
 
 async def test_a_reply_to_an_earlier_request_closes_no_circuit():
-    """It was asked for before the key was revoked."""
     slow = SlowReply()
 
     def fault(body):
@@ -215,7 +213,7 @@ async def test_what_may_be_about_one_prompt_ends_no_run(first, denial):
     "denial", [status(402, "credit"), status(403, "no"), status(404, "which?")]
 )
 async def test_nothing_is_sent_after_rejections_of_many_answers_in_a_row(first, denial):
-    """Then it is hardly about what they say."""
+    """After many refusals in a row the cause is hardly what the answers say."""
     sent, errors = await asked([*first, *[denial] * ENOUGH, None, None])
     assert sent == len(first) + ENOUGH
     assert len(errors) == ENOUGH + 2 and errors[-1] == errors[0]
@@ -247,7 +245,6 @@ async def test_a_spent_budget_is_no_accepted_request():
 
 
 async def test_other_failures_open_no_circuit():
-    """Before any reply as well."""
     sent, errors = await asked([status(400, "bad parameter"), None])
     assert (sent, len(errors)) == (2, 1)
     sent, errors = await asked([context_too_long(), None])
@@ -339,7 +336,6 @@ def test_a_wrong_model_costs_a_few_answers_their_first_requests(project):
 
 
 def test_a_refused_prompt_costs_its_own_answer_its_result(project):
-    """Although it is asked before all others, every time."""
     project.add_answer("answer_1", "A forbidden word.")
     for number in range(2, 5):
         project.add_answer(f"answer_{number}", f"Text {number}.")

@@ -135,8 +135,6 @@ async def test_replies_fill_the_template(template, result, expected):
     "result", [None, "yes", True, 1, [], {"result": True}, Plain("r", None), object()]
 )
 async def test_other_replies_are_failures(result):
-    """They are named by their type, and never become a verdict."""
-
     class Returning:
         async def async_response(self, **_keywords):
             return result
@@ -149,7 +147,6 @@ async def test_other_replies_are_failures(result):
 
 
 async def test_the_ledger_counts_questions_and_tokens():
-    """Both questions of a declined one count."""
     judge = as_judge(Provider(reply(), reply(declined="no"), reply()))
     await judge.ask(VERDICT, SUBJECT, None)
     second = await judge.ask(VERDICT, SUBJECT, None)
@@ -163,7 +160,6 @@ async def test_the_ledger_counts_questions_and_tokens():
 
 
 async def test_a_twice_declined_question_is_listed():
-    """With node, page and the reason given last."""
     judge = as_judge(Provider(reply(declined="first"), reply(declined="second")))
     answered = await judge.ask(VERDICT, SUBJECT, None)
     assert (answered.declined, answered.value) == ("second", None)
@@ -178,7 +174,6 @@ async def test_a_client_may_decline_by_raising():
 
 
 async def test_the_first_failure_is_for_good():
-    """It is raised as it is; later questions are not sent and name it."""
     failure = JudgeUnavailableError("outage")
     provider = Provider(failure)
     judge = as_judge(provider)
@@ -226,7 +221,6 @@ async def test_unforeseen_errors_are_failures_of_the_judge(error):
 
 
 async def test_cancellation_is_no_failure():
-    """It goes through untouched."""
     judge = as_judge(ScriptedJudge(asyncio.CancelledError()))
     with pytest.raises(asyncio.CancelledError):
         await judge.ask(VERDICT, SUBJECT, None)
@@ -254,10 +248,6 @@ class Loose(BaseModel):
 
 
 async def test_an_object_without_any_of_the_fields_is_no_empty_template():
-    """Where all fields are optional, a stranger would fill it.
-
-    An empty dict is the client's own word.
-    """
     request = ChatRequest("judge-1", MESSAGES, Loose)
     with pytest.raises(JudgeOutputError, match="Plain"):
         await as_provider(ScriptedJudge([Plain("r", True)])).chat(request)

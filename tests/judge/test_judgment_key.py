@@ -85,7 +85,6 @@ def test_each_trial_has_a_key_of_its_own():
 
 
 def test_pieces_of_a_message_do_not_run_together():
-    """Where one part ends and the next begins matters."""
     parts = [{"type": "text", "text": "ab"}, {"type": "text", "text": "c"}]
     others = [{"type": "text", "text": "a"}, {"type": "text", "text": "bc"}]
     keys = [

@@ -99,7 +99,6 @@ async def test_a_refused_request_leaves_the_limit_with_the_reason():
 
 
 async def test_a_request_that_the_budget_refuses_waits_without_a_place():
-    """Its error ends the answer's other questions, whose replies are paid for."""
     places, breaker = Noting(), CircuitBreaker()
     budget = NotedBudget(places.events, BudgetReachedError("max_cost is reached"))
     with pytest.raises(BudgetReachedError):

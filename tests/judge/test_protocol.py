@@ -39,7 +39,6 @@ class CrowdedJudge:
     ],
 )
 async def test_requests_at_once_are_limited(limit, wrapped):
-    """By the pair's semaphore for the judge, or by any one semaphore; all of it is used."""
     judge = CrowdedJudge()
     evaluator = started(judge, global_semaphore=wrapped(limit))
     assert await evaluator.batch_verify([("claim", None, None, None)] * 8) == [True] * 8
@@ -47,14 +46,12 @@ async def test_requests_at_once_are_limited(limit, wrapped):
 
 
 async def test_without_a_semaphore_nothing_is_limited():
-    """Then all trials are asked at once."""
     judge = CrowdedJudge()
     await started(judge).batch_verify([("claim", None, None, None)] * 8)
     assert judge.most == 16
 
 
 def test_the_pair_keeps_both_limits():
-    """Two attributes, in this order."""
     pair = DualSemaphore("pages", "judge")
     assert (pair.webpage, pair.llm) == ("pages", "judge")
     assert DualSemaphore(webpage_semaphore=1, llm_semaphore=2).llm == 2
@@ -114,7 +111,6 @@ ONE = Usage(100, 60, 10, judgments=1, requests=2, cost_usd=0.5)
 
 
 def test_tasks_add_up():
-    """Asked and reused each for themselves."""
     usage = RunUsage()
     usage.of("lake").asked += ONE
     usage.of("lake").reused += ONE

@@ -42,7 +42,6 @@ def path(tmp_path):
     ids=["empty", "unicode", "separators", "escapes", "nul", "big"],
 )
 async def test_any_text_comes_back_as_it_was(path, tmp_path, text):
-    """From the file, and from an export of it."""
     kept = judgment(text=text, claim=text[:1000], page="https://a.example/ü", node="leaf")
     with JudgmentStore(path) as store:
         await store.put(kept)
@@ -123,7 +122,6 @@ async def test_a_judgment_that_is_kept_replaces_none(path):
 
 
 async def test_a_judgment_replaces_the_one_that_was_read(path):
-    """With all its fields as they were stored; once replaced, the new one stays."""
     old = judgment(text="nul \0 and 日本", temperature=0.1, batch=True, cost_usd=1e-7, seconds=2)
     first, second = judgment(text="first"), judgment(text="second")
     with JudgmentStore(path) as store:
@@ -137,7 +135,6 @@ async def test_a_judgment_replaces_the_one_that_was_read(path):
 
 
 def test_the_judges_in_a_store(path):
-    """Each model with its parameters and its server once."""
     with JudgmentStore(path) as store:
         store.add(
             [
@@ -177,7 +174,6 @@ async def test_a_store_in_memory_is_its_own(tmp_path, monkeypatch):
 
 
 def test_the_file_is_kept_in_wal_mode(path):
-    """So that a reader never waits for a writer."""
     JudgmentStore(path).close()
     connection = sqlite3.connect(path)
     assert connection.execute("PRAGMA journal_mode").fetchone() == ("wal",)
@@ -361,7 +357,7 @@ def read_only(path):
 )
 @pytest.mark.parametrize("damage", [garbage, malformed, foreign_table, with_a_view])
 def test_an_error_of_a_damaged_file_names_the_cure(path, damage, read, cure):
-    """In one line, depending on the use of the file, which stays as it is."""
+    """The cure depends on how the file is used; the file stays as it is."""
     with JudgmentStore(path) as store:
         store.add([judgment()])
     damage(path)
@@ -377,7 +373,6 @@ def test_an_error_of_a_damaged_file_names_the_cure(path, damage, read, cure):
 
 
 def test_a_file_of_an_earlier_version(path):
-    """It gets the columns that it lacks, and its judgments stay."""
     with JudgmentStore(path) as store:
         store.add([judgment()])
     connection = sqlite3.connect(path)
@@ -402,7 +397,6 @@ def test_a_network_file_system_is_refused(tmp_path, monkeypatch):
 
 
 def test_a_place_where_nothing_can_be_written(tmp_path):
-    """A folder in place of the file, or a file in place of the folder."""
     (tmp_path / "folder").mkdir()
     with pytest.raises(JudgmentStoreError, match="folder cannot be used: unable to open"):
         JudgmentStore(tmp_path / "folder")

@@ -80,7 +80,6 @@ def test_a_damaged_export_names_the_line(tmp_path, content, message):
 
 
 async def test_a_replay_opens_stores_and_exports(path, tmp_path):
-    """Both hold the same; an export is not written to."""
     with JudgmentStore(path) as store:
         store.add([judgment()])
         export_judgments(store, tmp_path / "out.jsonl")

@@ -82,7 +82,7 @@ def runs(tmp_path):
 
 
 async def test_both_rest_on_the_judgment_that_is_stored_first(runs):
-    """Both have asked and paid; the second reply decides nothing."""
+    """Both runs have asked and paid; the second reply decides nothing."""
     ask, replay = runs
     with JudgeServer(Undecided(2)) as server:
         (one, asked), (other, asked_too) = await asyncio.gather(ask(server), ask(server))
@@ -92,7 +92,6 @@ async def test_both_rest_on_the_judgment_that_is_stored_first(runs):
 
 
 async def test_overwrite_replaces_what_is_stored(runs):
-    """Its own reply counts, in the run and later."""
     ask, replay = runs
     with JudgeServer(Undecided(1)) as server:
         assert (await ask(server))[0] is True
@@ -110,7 +109,6 @@ def misfit(server):
 
 
 async def test_of_two_that_replace_a_misfit_the_first_reply_counts(runs, tmp_path):
-    """Both have read it, and asked and paid; a replay has the verdict of both."""
     ask, replay = runs
     with JudgeServer(Undecided(2)) as server:
         with JudgmentStore(tmp_path / "judgments.sqlite3") as store:
@@ -122,7 +120,6 @@ async def test_of_two_that_replace_a_misfit_the_first_reply_counts(runs, tmp_pat
 
 
 async def test_a_misfit_that_another_stores_first_is_replaced(runs, tmp_path):
-    """Its script has another template."""
     ask, replay = runs
 
     def reply(_body):
@@ -136,7 +133,6 @@ async def test_a_misfit_that_another_stores_first_is_replaced(runs, tmp_path):
 
 
 async def test_both_get_the_answer_of_a_service_that_is_stored_first(tmp_path):
-    """As verdicts may rest on it; --overwrite asks again."""
     path = tmp_path / "judgments.sqlite3"
     request = ServiceRequest("arxiv", "by_id", ["2506.21506"])
     are_asked, answers = asyncio.Barrier(2), count()

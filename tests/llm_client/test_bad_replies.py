@@ -87,7 +87,6 @@ async def ask(address, client_of, retry):
     ],
 )
 async def test_a_reply_that_will_not_change_is_asked_for_once(quick, client_of, answer, words):
-    """It is neither an outage nor a verdict; one line names the address to check."""
     with (
         LocalHttp(lambda _: answer) as server,
         pytest.raises(JudgeAccessError, match=words) as caught,
@@ -105,7 +104,6 @@ async def test_a_reply_that_will_not_change_is_asked_for_once(quick, client_of, 
     ],
 )
 async def test_a_damaged_reply_is_no_outage(quick, client_of, answer, words):
-    """It is tried again as often as any other failure."""
     with (
         LocalHttp(lambda _: answer) as server,
         pytest.raises(JudgeUnavailableError, match=words) as caught,

@@ -70,7 +70,6 @@ async def test_a_response_has_the_requested_form(asynchronous, reply, keywords, 
 
 
 async def test_a_declined_request_raises_for_direct_callers(asynchronous):
-    """There is nothing to return; the text gives the reason."""
     with JudgeServer(faults=[refusal("I can't.")]) as server:
         with pytest.raises(JudgeDeclinedError, match=r"I can't\."):
             await asynchronous(server).async_response(
@@ -155,7 +154,6 @@ def test_the_synchronous_classes_work_without_a_loop(quick, monkeypatch):
 async def test_other_providers_take_their_keys_from_the_environment(
     quick, monkeypatch, provider, variables, path
 ):
-    """Their addresses may be given."""
     for name in variables:
         monkeypatch.setenv(name, "us-east-1")
     with JudgeServer() as server:

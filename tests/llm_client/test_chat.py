@@ -125,7 +125,6 @@ MESSAGES = st.builds(
     st.dictionaries(TEXT, TEXT | st.integers() | st.none(), max_size=2),
 )
 def test_the_body_equals_the_messages(messages, parameters):
-    """On one line, whatever of it was encoded before, and in whichever order the fields stand."""
     body = JsonBody(parameters, messages)
     sent = bytes(body)
     assert json.loads(sent) == {**parameters, "messages": messages}
@@ -157,7 +156,6 @@ class Filter(BaseModel):
 
 
 def test_parameters_may_be_models():
-    """With the fields that are set, as the SDK sends them."""
     assert json.loads(bytes(JsonBody({"filter": Filter(level=2)}, []))) == {
         "filter": {"level": 2},
         "messages": [],
@@ -166,7 +164,6 @@ def test_parameters_may_be_models():
 
 @pytest.mark.parametrize(("value", "error"), [({1}, TypeError), (float("nan"), ValueError)])
 def test_values_outside_json_are_refused(value, error):
-    """Before a request is sent."""
     with pytest.raises(error, match="JSON"):
         JsonBody({"seed": value}, [])
 

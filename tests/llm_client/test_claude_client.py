@@ -142,7 +142,6 @@ async def test_a_template_is_a_tool_that_must_be_called(ask, provider):
 
 
 async def test_a_request_to_bedrock_is_signed_as_it_is_sent(quick):
-    """Headers, path and body."""
     seen = []
     reply = b'{"content": [{"type": "text", "text": "yes"}]}'
 
@@ -197,7 +196,6 @@ async def test_messages_are_put_as_claude_takes_them(ask):
 
 
 async def test_free_text_comes_without_a_tool(ask):
-    """Without a template nothing is forced."""
     with JudgeServer("just text") as server:
         reply = await ask(server, question(template=None))
     assert (reply.text, reply.value) == ("just text", None)
@@ -326,7 +324,6 @@ async def test_permanent_failures_are_not_retried(ask, fault, error_class, words
 
 
 async def test_a_request_without_a_connection_is_not_counted(ask):
-    """It was not sent."""
     with JudgeServer() as server:
         pass
     request = question()
@@ -369,7 +366,6 @@ def test_a_refusal_without_text_has_the_explanation():
 
 
 async def test_anthropic_lists_its_models(quick):
-    """So that an error names the model that was meant."""
     with JudgeServer(faults=[claude_error(404, "model: claude-9")], models=["claude-8"]) as server:
         async with LLMClient(
             "anthropic", is_async=True, base_url=server.url, api_key="k", retry=quick

@@ -27,7 +27,6 @@ from mind2web2.llm_client.chat import ChatRequest, Retries, SentRequests, Usage
     ],
 )
 def test_retries_are_listed_by_reason(reasons, words):
-    """The most frequent first, and a few of them only."""
     retries = Retries()
     for reason in reasons:
         retries.note(reason)
@@ -35,10 +34,6 @@ def test_retries_are_listed_by_reason(reasons, words):
 
 
 async def test_requests_are_counted_by_question(quick):
-    """With retries and with the tokens of replies.
-
-    One that may be billed and reports none stands apart.
-    """
     with JudgeServer("yes", faults=[status(500), None]) as server:
         async with LLMClient(
             "openai", True, base_url=server.base_url, api_key="key", retry=quick

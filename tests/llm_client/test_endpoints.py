@@ -28,7 +28,6 @@ KEYS = (
 
 @pytest.mark.parametrize("provider", ADDRESSES)
 def test_it_is_the_one_of_a_client_with_keys(provider, monkeypatch):
-    """By the environment or by the address given."""
     monkeypatch.setenv(*ADDRESSES[provider])
     for base_url in (None, "https://other.example/x"):
         endpoint = endpoint_of(provider, base_url)
@@ -63,6 +62,5 @@ def test_an_unset_address_is_not_known():
 
 
 def test_an_address_that_is_none_is_a_usage_error():
-    """As it is for the run itself."""
     with pytest.raises(UsageError, match="is not an http"):
         endpoint_of("openai", "localhost")

@@ -163,7 +163,6 @@ def test_a_quota_that_is_open_again_soon_is_not_spent(text, more, can_pass):
     ],
 )
 def test_a_content_filter_differs_from_a_bad_request(status, text, expected):
-    """Only a filter declines."""
     assert failure_from_body(status, text).is_declined is expected
 
 
@@ -190,7 +189,6 @@ def test_a_request_sent_back_is_not_read_as_the_servers_words():
 
 
 def test_a_phrase_far_into_a_long_text_is_found():
-    """Only the displayed text is shortened."""
     assert failure_from_body(400, body("x " * 500 + "maximum context length")).is_too_long
 
 
@@ -308,7 +306,6 @@ def test_a_long_text_is_shortened():
     ],
 )
 def test_image_faults_are_recognised(status, text, fault):
-    """In the words that they are known to use; such a refusal does not pass by waiting."""
     failure = failure_from_body(status, body(text))
     assert failure.image_fault == fault
     assert not (fault and failure.can_pass)
@@ -346,5 +343,4 @@ def test_image_faults_are_recognised(status, text, fault):
     ],
 )
 def test_servers_that_want_strings(status, text, is_wanted):
-    """Take no list of parts as the content of a message."""
     assert failure_from_body(status, body(text)).wants_strings is is_wanted

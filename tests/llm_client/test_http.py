@@ -53,7 +53,6 @@ def anthropic(address, retry):
 
 
 async def test_an_http_proxy_with_credentials(quick, monkeypatch):
-    """It knows the judge's name, and gets user and password."""
     with JudgeServer("yes") as server:
         hosts = {"judge.invalid": ("127.0.0.1", server.port)}
         async with http_proxy(hosts) as proxy:
@@ -141,7 +140,6 @@ async def test_a_name_of_any_script_is_the_server_itself(quick, monkeypatch):
 async def test_an_excluded_server_is_reached_without_the_proxy(
     quick, monkeypatch, client_of, no_proxy
 ):
-    """By port, network or URL; what is none of them names no server."""
     async with http_proxy({}) as proxy:
         with JudgeServer("yes") as server:
             monkeypatch.setenv("HTTP_PROXY", proxy.url_with_credentials)
@@ -152,7 +150,6 @@ async def test_an_excluded_server_is_reached_without_the_proxy(
 
 
 async def test_a_user_in_the_address_is_sent(quick):
-    """In place of a key."""
     with JudgeServer("yes") as server:
         address = server.base_url.replace("//", f"//{CREDENTIALS}@")
         assert await ask(address, quick) == ["yes"]
@@ -207,7 +204,6 @@ async def test_no_error_shows_the_password_of_a_proxy(quick, monkeypatch):
 
 @pytest.mark.parametrize("charset", ["hex", "rot13", "undefined", "zzz"])
 async def test_an_error_text_in_no_encoding_of_texts(quick, charset):
-    """It is read as UTF-8."""
     headers = {"Content-Type": f"text/plain; charset={charset}"}
     answer = Answer(b'{"error": {"message": "bad"}}', 400, headers)
     with (

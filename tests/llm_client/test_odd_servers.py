@@ -56,7 +56,6 @@ def wrapped_temperature(body):
 
 @pytest.mark.parametrize("refuses", [without_system, two_users, wrapped_temperature])
 async def test_a_form_that_is_refused_is_asked_in_another_one(quick, refuses):
-    """It is refused once: the client remembers."""
     request = ChatRequest("m", [SYSTEM, *QUESTION.messages, *QUESTION.messages], template=Verdict)
     with JudgeServer(faults=refuses) as server:
         async with AsyncOpenAIClient(base_url=server.base_url, retry=quick) as client:

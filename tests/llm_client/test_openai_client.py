@@ -106,7 +106,6 @@ async def test_a_template_is_asked_for_in_strict_schema_mode(quick):
 
 
 async def test_free_text_comes_as_it_is(quick):
-    """Without a template there is no format, and the reply is text."""
     with JudgeServer("just text") as server:
         reply = await ask(server, quick, question(template=None))
     assert (reply.text, reply.value) == ("just text", None)
@@ -129,7 +128,6 @@ async def test_parameters_are_passed_on(quick):
 
 @pytest.mark.parametrize("temperature", [None, 0.0, 0.5])
 async def test_reasoning_models_get_no_temperature(quick, temperature):
-    """Not even one that a script asks for."""
     with JudgeServer() as server:
         await ask(
             server,
@@ -254,7 +252,6 @@ async def test_temporary_failures_are_retried(quick, fault, caplog):
 
 @pytest.mark.parametrize("fault", [faults.status(500), faults.broken_body()])
 async def test_a_lasting_failure_is_unavailable(quick, fault):
-    """After the last try the judge counts as unavailable, never as saying no."""
     with JudgeServer(faults=[fault] * 10) as server:
         text = await failure(server, quick, JudgeUnavailableError)
     assert " unavailable: " in text
@@ -595,7 +592,6 @@ async def test_a_server_is_shown_as_many_images_as_it_takes(quick):
 
 
 async def test_strings_are_sent_to_a_server_that_wants_them(quick):
-    """From the first refusal on, where there are no images, the parts joined by line breaks."""
     messages = [{"role": "user", "content": [{"type": "text", "text": part} for part in "ab"]}]
 
     def refuse_lists(body):

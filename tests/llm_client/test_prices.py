@@ -129,5 +129,4 @@ def test_prices_need_no_network():
     ],
 )
 def test_an_image_has_the_tokens_of_the_provider(model, size_px, tokens):
-    """By patches, tiles or pixels."""
     assert image_tokens(model, *size_px) == tokens

@@ -72,7 +72,6 @@ async def test_tries_are_bounded(quick):
 
 
 async def test_a_wish_beyond_the_bound_is_not_waited_for(quick):
-    """If the server asks to come back later than the policy allows, the client gives up at once."""
     failure = RequestFailedError("busy", status=429, retry_after_s=quick.total_s + 1)
     assert await failing_attempts(quick, failure) == 1
 
@@ -110,7 +109,7 @@ def outage_of(seconds, failure, **policy):
     ],
 )
 def test_an_outage_is_waited_out_by_time(failure):
-    """However many tries that takes; after two minutes all requests fail together."""
+    """The time counts, not the tries; after two minutes all requests fail together."""
     ended, took_s = outage_of(100, failure)
     assert [end.text for end in ended] == ["yes"] * 10
     assert took_s <= 110

@@ -215,7 +215,6 @@ def test_a_secret_within_another_one_leaves_no_rest():
     "address", ["reader:pass!word@judge.example", "ftp://judge.example/?key=query-key"]
 )
 def test_an_address_that_is_none_is_not_repeated(address):
-    """Where it may hold a secret; else it is shown."""
     with pytest.raises(UsageError, match="is not an http") as refused:
         check_address(address, "OPENAI_BASE_URL")
     assert str(refused.value) == "OPENAI_BASE_URL is not an http(s) address"
@@ -224,14 +223,12 @@ def test_an_address_that_is_none_is_not_repeated(address):
 
 
 def test_settings_show_no_secret():
-    """Neither in words nor as Python shows them."""
     address = "https://reader:pass!word@judge.example/v1?key=query-key"
     settings = RunSettings(judge_base_url=address)
     assert [secret for secret in SECRETS if secret in repr(settings)] == []
 
 
 def test_an_account_that_no_header_can_carry_is_named(monkeypatch):
-    """Before the first request."""
     monkeypatch.setenv("OPENAI_ORG_ID", "org\u201d")
     with pytest.raises(UsageError, match="OPENAI_ORG_ID contains characters"):
         AsyncOpenAIClient()

@@ -30,7 +30,6 @@ def cache(tmp_path):
     ],
 )
 def test_every_way_of_looking_is_noted(look, cache):
-    """With the page's digest, as the result depends on what it holds."""
     assert cache.pages_used() == {}
     look(cache, PAGE)
     assert cache.pages_used() == {PAGE: cache.task_cache.digest(PAGE)}
@@ -87,7 +86,6 @@ def test_addresses_of_other_types_are_taken(cache):
 
 
 def test_notes_of_two_answers_are_apart(cache):
-    """Though they share the pages."""
     other = AnswerCache(cache.task_cache, cache.page_library)
     cache.has(PAGE)
     other.has(OTHER)
@@ -126,7 +124,6 @@ async def test_what_is_captured_by_chance_is_not_seen(tmp_path):
     ],
 )
 async def test_what_is_brought_is_seen(bring, tmp_path):
-    """By a verdict that rests on it, or by the script."""
     cache = await watched(tmp_path)
     bring(cache)
     assert (cache.has(GONE), len(cache.get_all_urls())) == ("web", 3)

@@ -152,7 +152,6 @@ def test_a_page_that_another_process_stored_stays_unless_it_is_worse(cache, firs
 
 
 def test_what_a_server_sent_while_it_was_out_of_order_gives_way_to_as_good(cache):
-    """It is what the page was captured again for."""
     cache.put_capture(captured(SUSPECT, "first", is_transient=True))
     assert cache.put_capture(captured(SUSPECT, "second"), must_be_better=True)
     assert cache.get_web(URL) == ("second", jpeg())
@@ -167,7 +166,6 @@ def test_another_spelling_replaces_the_same_page(cache):
 
 
 def test_a_page_may_become_a_pdf(cache):
-    """It is stored as it is, with its record, and nothing of the web page stays."""
     cache.put_capture(captured(SUSPECT))
     cache.put_capture(captured(pdf=b"%PDF-1.7 content"))
     assert (cache.has(URL), cache.get_pdf(URL)) == ("pdf", b"%PDF-1.7 content")
@@ -191,7 +189,6 @@ def test_a_page_stored_without_a_record_loses_the_old_one(cache):
 
 @pytest.mark.parametrize("content", [b"", b"{", b"[]", b'{"kind": "web"}', b"\xff"])
 def test_a_damaged_record_is_none(cache, caplog, content):
-    """With a warning; the page is read all the same."""
     cache.put_capture(captured())
     (cache.task_dir / f"{stem(URL)}.capture.json").write_bytes(content)
     assert cache.capture_record(URL) is None
@@ -208,7 +205,7 @@ def test_clearing_removes_records(cache):
 
 
 def test_the_target_of_a_redirect_finds_the_page(cache):
-    """By an entry of its own, whose record tells both URLs."""
+    """The target has an entry of its own, whose record tells both URLs."""
     cache.put_capture(captured(url="https://short.example/x", final_url=URL))
     assert cache.get_all_urls() == [URL, "https://short.example/x"]
     assert cache.get_web(URL) == cache.get_web("https://short.example/x")
@@ -227,7 +224,6 @@ def test_the_target_of_a_redirect_finds_the_page(cache):
     ],
 )
 def test_other_redirects_make_no_entry(cache, quality, final_url):
-    """Where the page looks wrong, is the same one, or has no web address."""
     cache.put_capture(captured(quality, final_url=final_url))
     assert cache.get_all_urls() == ([] if quality == FAILED else [URL])
 
@@ -249,7 +245,6 @@ def test_a_client_side_route_is_no_redirect(cache, route, final_route, known):
 
 
 def test_a_redirect_leaves_what_is_stored_for_its_target(cache):
-    """That page was asked for by its own URL."""
     cache.put_web(URL, "asked for", None)
     cache.put_capture(captured(text="redirected", url="https://short.example/x", final_url=URL))
     assert cache.get_web(URL)[0] == "asked for"
@@ -302,7 +297,6 @@ _REPLACING = dedent("""
 
 
 def test_replacing_is_never_seen_half_done(tmp_path):
-    """By a reader at any moment, nor after the writer was killed at any."""
     cache = CacheFileSys(tmp_path)
     moments = random.Random(5)
     folders = [str(folder) for folder in Path(__file__).parents[:2]]
@@ -334,7 +328,6 @@ COMMAND = [
 
 
 def test_a_killed_run_leaves_no_browser(tmp_path):
-    """Its processes end when it does, and clean up."""
     is_asked, may_answer = threading.Event(), threading.Event()
 
     def wait(request):

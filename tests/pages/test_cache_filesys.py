@@ -129,7 +129,6 @@ def test_opening_and_reading_create_nothing(cache):
 
 @pytest.mark.parametrize("get", [CacheFileSys.get_web, CacheFileSys.get_pdf])
 def test_what_is_not_stored_is_a_key_error_naming_the_url(cache, get):
-    """Both the published error and ours."""
     with pytest.raises(KeyError) as caught:
         get(cache, PAGE)
     assert isinstance(caught.value, CacheMiss)
@@ -214,7 +213,6 @@ def test_a_new_capture_without_screenshot_removes_the_old_one(cache, nothing):
 
 @pytest.mark.parametrize("url", ["", "two words", "a@b.com", "https://a.com/\ud800"])
 def test_what_is_no_url_cannot_be_stored(cache, url):
-    """It could not be found again: nothing matches it."""
     with pytest.raises(CacheWriteError, match="not a URL"):
         cache.put_web(url, "text", None)
     assert cache.has(url) is None
@@ -284,7 +282,6 @@ def test_encoded_and_bare_slashes_are_two_pages(cache):
     ],
 )
 def test_awkward_urls_can_be_read_again(cache, tail):
-    """After reopening, by the same spelling and by the key that the listing gives."""
     url = f"https://example.com/{tail}"
     cache.put_web(url, tail, None)
     opened = CacheFileSys(cache.task_dir)
@@ -380,7 +377,6 @@ def test_the_index_written_lists_only_what_exists(cache):
 
 
 def test_leftovers_of_killed_writers_disturb_nobody(cache):
-    """They are not pages, and the next write removes them."""
     cache.put_web(PAGE, "text", None)
     (cache.task_dir / ".writing-0123456789abcdef").write_bytes(b"half a pa")
     opened = CacheFileSys(cache.task_dir)

@@ -57,7 +57,6 @@ def filled(folder, count=5):
 
 
 def test_what_was_stored_survives_a_kill(tmp_path):
-    """After each SIGKILL every acknowledged page is there, and the index lists only whole files."""
     folder = tmp_path / "task"
     stored = []
     for round_number, acknowledged in enumerate((1, 2, 3, 7, 12)):
@@ -79,7 +78,6 @@ def test_what_was_stored_survives_a_kill(tmp_path):
 
 
 def test_two_processes_at_once_lose_nothing(tmp_path):
-    """Both write the same folder, and a third sees the pages of both."""
     bystander = CacheFileSys(tmp_path)
     with (
         start_writer(tmp_path, "one", 40) as one,
@@ -92,7 +90,6 @@ def test_two_processes_at_once_lose_nothing(tmp_path):
 
 
 def test_a_process_sees_what_another_stores_meanwhile(tmp_path):
-    """Without reopening, page by page, and keeps it when it writes itself."""
     cache = CacheFileSys(tmp_path)
     with start_writer(tmp_path, "other", 5) as writer:
         for number, line in enumerate(writer.stdout):

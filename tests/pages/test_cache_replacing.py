@@ -38,7 +38,6 @@ def leave_note(cache, note):
 
 @pytest.mark.parametrize("moves_done", [0, 1, 2])
 def test_a_reader_completes_what_was_begun(cache, tmp_path, moves_done):
-    """However far the killed process came; nothing of it is left then."""
     files = PageFiles.of(cache.task_dir, URL)
     new = {files.text: b"new", files.screenshot: jpeg(tmp_path, "blue")}
     staged = {path: stage_file(cache.task_dir, content) for path, content in new.items()}
@@ -74,7 +73,6 @@ def test_a_reader_completes_what_was_begun(cache, tmp_path, moves_done):
     ],
 )
 def test_a_note_that_is_none_of_ours_does_nothing(cache, tmp_path, note):
-    """It may come in an archive from anywhere."""
     (tmp_path / "other.txt").write_text("mine", encoding="utf-8")
     (tmp_path / ".writing-0").write_text("mine", encoding="utf-8")
     leave_note(cache, note)

@@ -59,7 +59,6 @@ def test_the_file_is_as_specified(tmp_path):
 
 
 def test_urls_are_sorted_ignoring_case():
-    """In the list, among equally cited ones and among the cached ones."""
     urls = [
         "https://b.org",
         "https://C.org",
@@ -132,14 +131,12 @@ def test_files_of_older_tools_are_read(tmp_path, old, urls):
     ],
 )
 def test_a_damaged_file_is_named(tmp_path, damaged):
-    """With the cure, rather than taken for an empty one."""
     (tmp_path / "task.json").write_bytes(damaged)
     with pytest.raises(CacheReadError, match=r"task\.json .*delete it"):
         listed_urls(tmp_path / "task.json")
 
 
 def test_a_folder_that_cannot_be_written_is_named(tmp_path):
-    """In one line, with the cure."""
     (tmp_path / "agent").write_text("a file in its place", encoding="utf-8")
     with pytest.raises(CacheWriteError, match=r"cannot write .*task\.json"):
         write_citations(tmp_path / "agent", "task", ANSWERS, CacheFileSys(tmp_path / "none"))
@@ -174,7 +171,6 @@ def test_a_folder_that_cannot_be_written_is_named(tmp_path):
     ],
 )
 def test_the_own_list_names_the_benchmarks_pages(url, is_barred):
-    """In every spelling, and within the address of an archive."""
     assert (default_barred().rule_for_url(url) is not None) is is_barred
 
 
@@ -220,7 +216,6 @@ def captured(url, final_url, title=""):
 
 
 def test_sources_are_found_by_citation_redirect_and_title(tmp_path):
-    """Each page once, with the rule and the address or title that it names."""
     (tmp_path / "list.txt").write_text("barred.example\ntitle: *solutions*\n")
     pages = CacheFileSys(tmp_path / "pages")
     pages.put_capture(captured("https://short.example/a", "https://www.barred.example/task"))

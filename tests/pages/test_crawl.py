@@ -117,10 +117,6 @@ async def test_a_page_of_several_tasks_is_captured_once(cache):
 
 
 async def test_a_page_is_opened_as_it_is_cited(cache):
-    """Its key in the index is the published one.
-
-    A fragment may choose what the page shows, and is no part of the key.
-    """
     cited = [
         "http://a.example/api/item/",
         "https://b.example/a%3Ab%3Bc/#part",
@@ -172,7 +168,6 @@ async def test_a_slow_server_is_waited_for_once_more_at_the_end(cache):
 
 
 async def test_a_second_run_has_nothing_to_do(cache):
-    """It opens no browser."""
     await run(cache, ScriptedCapturer(), citing("one", A, B))
     again = ScriptedCapturer()
     _, progress = await run(cache, again, citing("one", A, B))
@@ -180,7 +175,6 @@ async def test_a_second_run_has_nothing_to_do(cache):
 
 
 async def test_what_another_task_has_is_copied(cache):
-    """With its record; also if that task is not part of the run, and from older tools."""
     await run(cache, ScriptedCapturer(a=PUZZLE), citing("other", A))
     cache.of("older").put_pdf(B, b"%PDF-1.7")
     capturer = ScriptedCapturer()
@@ -192,7 +186,6 @@ async def test_what_another_task_has_is_copied(cache):
 
 
 async def test_a_failure_is_recorded_and_tried_again(cache):
-    """By a plain run as by ``--only failed``; the others go on."""
     [task], progress = await run(
         cache, ScriptedCapturer(a={"failure": "no such host"}), citing("one", A, B)
     )
@@ -219,7 +212,6 @@ async def test_a_failure_is_recorded_and_tried_again(cache):
     ids=["clean", "suspect", "failed"],
 )
 async def test_only_what_looks_wrong(cache, reply, kept):
-    """It is replaced by what is as good or better."""
     await run(cache, ScriptedCapturer(a=PUZZLE), citing("one", A, B))
     record = cache.of("one").capture_record(A)
     capturer = ScriptedCapturer(version=2, a=reply)
@@ -231,7 +223,6 @@ async def test_only_what_looks_wrong(cache, reply, kept):
 
 
 async def test_a_clean_copy_makes_up_for_a_suspect_page(cache):
-    """Rather than another capture; one without a record does not."""
     for task_id in ("one", "two"):
         await run(cache, ScriptedCapturer(a=PUZZLE, b=PUZZLE), citing(task_id, A, B))
     cache.of("two").clear()
@@ -247,7 +238,6 @@ async def test_a_clean_copy_makes_up_for_a_suspect_page(cache):
 
 
 async def test_what_a_server_out_of_order_sent_is_captured_again(cache):
-    """By a plain run, which neither keeps the error page nor copies it to another task."""
     broken = {
         "is_transient": True,
         "trouble": Trouble(kind="http_error", detail="HTTP status 503"),
@@ -263,7 +253,6 @@ async def test_what_a_server_out_of_order_sent_is_captured_again(cache):
 
 
 async def test_the_target_of_a_redirect_is_not_captured_again(cache):
-    """Where it is cited as well and comes later."""
     capturer = ScriptedCapturer(a={"final_url": B})
     await run(cache, capturer, citing("one", A))
     [task], _ = await run(cache, capturer, citing("one", A, B))
@@ -280,7 +269,6 @@ async def test_a_damaged_screenshot_costs_the_screenshot_only(cache):
 
 
 async def test_the_citations_are_listed(cache):
-    """At the start, and when a task's pages are there."""
     listed_at_first = []
 
     class Looking(ScriptedCapturer):

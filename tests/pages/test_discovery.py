@@ -41,13 +41,11 @@ PLAIN = st.text(st.characters(exclude_characters="<`~"))
 
 
 def test_labelled_snippets():
-    """Exactly the pages that a careful reader lists, in order."""
     listed = {snippet["about"]: snippet["urls"] for snippet in SNIPPETS}
     assert {each["about"]: cited_urls(each["text"]) for each in SNIPPETS} == listed
 
 
 def test_precision_and_recall_on_the_labelled_set():
-    """Both reach the target over all snippets."""
     found = {
         (number, url)
         for number, snippet in enumerate(SNIPPETS)
@@ -130,7 +128,6 @@ def test_a_long_answer_is_read_to_its_end():
 
 @pytest.mark.parametrize("shift", [0, 7, 29])
 def test_no_address_is_cut_where_a_long_text_is(shift):
-    """Wherever the limits fall within a text without paragraphs."""
     urls = [f"https://example.org/a_page/{n:05}" for n in range(5000)]
     assert cited_urls("x" * shift + " " + " ".join(urls)) == urls
 

@@ -36,7 +36,6 @@ async def test_an_answer_is_asked_about_once(tmp_path):
 
 
 async def test_kept_replies_do_without_a_judge(tmp_path):
-    """Where no key is there any more."""
     await LinkJudge(tmp_path, "model-1", Asked()).urls("answer")
     judge = LinkJudge(tmp_path, "model-1", None)
     assert await judge.urls("answer") == URLS
@@ -65,7 +64,6 @@ async def test_a_failure_is_a_warning(tmp_path, caplog, error, asked_again):
 
 
 async def test_a_judge_that_is_away_is_found_out_once(tmp_path, caplog):
-    """Though many answers wait for it; the warning names the one that was tried."""
     asked = Asked(JudgeUnavailableError("no server"))
     judge = LinkJudge(tmp_path, "model-1", asked)
     await asyncio.gather(

@@ -143,7 +143,6 @@ async def test_a_disk_that_fails_is_not_remembered(cache):
 
 @pytest.mark.parametrize("capture", [(None, None), ("", ""), (None, " \n")])
 async def test_a_capture_of_nothing_is_not_stored(capture, cache):
-    """It is a page that cannot be had."""
     reason = await reason_for(page_request(cache, capture=Camera(*capture)))
     assert reason == "the page yielded neither text nor a screenshot"
     assert cache.has(PAGE) is None
@@ -181,7 +180,6 @@ async def test_a_page_that_a_script_stores_after_a_failed_capture_is_found(cache
 
 
 async def test_pages_of_a_cache_can_be_forgotten(tmp_path):
-    """When one is written anew; what has not changed is not prepared again."""
     caches = [CountingCache(stored(tmp_path / name, depth=name, other=f"o{name}")) for name in "ab"]
     library = PageLibrary()
 
@@ -320,7 +318,6 @@ async def test_what_is_at_hand_does_not_change_with_captures(tmp_path):
 
 
 async def test_a_page_that_a_script_writes_anew_is_shown_anew(tmp_path):
-    """By way of the cache that it was given."""
     cache = AnswerCache(stored(tmp_path, depth="old"), PageLibrary())
     judge = ScriptedJudge()
     evaluator = started(judge, cache)
@@ -352,10 +349,6 @@ async def test_what_a_script_stores_later_is_not_at_hand(tmp_path):
 
 
 async def test_a_page_listed_as_failed_is_unavailable_and_not_captured(tmp_path):
-    """With the listed reason, in any spelling.
-
-    ``cache --only failed`` finds it and a stored page wins.
-    """
     cache, browser = stored(tmp_path), Camera()
     gone = "https://lake.example/gone"
     failures = {
@@ -385,7 +378,6 @@ async def test_a_page_listed_as_failed_is_unavailable_and_not_captured(tmp_path)
 
 
 async def test_a_final_url_finds_the_page_that_redirected_there(tmp_path):
-    """After all exact matches, and as a page that was there before the run."""
     cache = stored(tmp_path)
     final, both = "https://lake.example/moved", "https://lake.example/both"
     cache.put_web(both, "of its own", None)
@@ -401,7 +393,6 @@ async def test_a_final_url_finds_the_page_that_redirected_there(tmp_path):
 
 @pytest.mark.parametrize("content", ["[]", "{", '{"https://lake.example/gone": 3}'])
 def test_a_damaged_list_costs_nothing(content, tmp_path):
-    """It is ignored, or taken as far as it goes; files of such tools stay as they are."""
     cache = stored(tmp_path)
     others = (
         "failures.json",

@@ -97,7 +97,6 @@ async def test_a_missing_screenshot_is_noted(cache):
 
 @pytest.mark.parametrize("text", ["", "  \n\t "])
 async def test_an_empty_page_cannot_be_had(text, cache):
-    """It would support nothing, and the judge need not be asked."""
     cache.put_web(PAGE, text, None)
     assert (await reason_for(page_request(cache))).startswith("the stored page is empty")
 
@@ -110,7 +109,6 @@ async def test_a_screenshot_alone_is_a_page(cache):
 
 @given(limit=st.integers(1, 2 * len(TEXT)))
 async def test_long_text_is_cut_with_a_visible_mark(limit):
-    """Only invisible characters change, and the record counts the page's own characters."""
     page = await PageLibrary().page(page_request(TextCache(TEXT), max_text_chars=limit))
     shown = min(limit, len(TEXT))
     assert page.text.startswith(TEXT[:shown])
@@ -127,7 +125,6 @@ async def test_text_that_no_provider_takes_is_cleaned():
 
 
 async def test_a_pdf_is_shown_with_text_and_page_images(cache):
-    """One image a page, at 144 dots an inch."""
     cache.put_pdf(PAGE, pdf(["Depth: 80 m"], ["Fish: none"], size_pt=(300, 800)))
     page = await PageLibrary().page(page_request(cache))
     assert page.kind == "pdf"

@@ -119,10 +119,7 @@ async def test_equal_requests_share_a_capture(cache):
 
 @pytest.mark.parametrize("own", [page, lambda url: failure(url, "timed out")])
 async def test_what_another_process_has_stored_meanwhile_stays(cache, own):
-    """It is as good, and claims may rest on it by now.
-
-    A page that this run could not capture is then stored.
-    """
+    """The stored page is as good, and claims may rest on it by now."""
 
     def shot(url):
         CacheFileSys(cache.task_dir).put_capture(CapturedPage(record(url), "Depth: 81 m", image()))
@@ -170,7 +167,6 @@ async def test_captures_keep_to_the_limit(cache):
     ("is_transient", "kind"), [(False, CaptureError), (True, DoubtfulPageError)]
 )
 async def test_a_failure_is_remembered_for_the_run(is_transient, kind, cache, tmp_path):
-    """For every task, with its reason and whether the page is to blame; the record is kept."""
     browser = Browser(partial(failure, reason="the name does not exist", is_transient=is_transient))
     async with SharedCaptures(lambda: browser) as captures:
         for each in (cache, cache, CacheFileSys(tmp_path / "b")):
@@ -221,7 +217,6 @@ async def test_a_refusal_gives_way_to_what_a_visit_shows(before, after, kept, ca
 
 
 async def test_a_new_run_tries_a_failed_page_again(cache):
-    """It may be back."""
     for shot in (partial(failure, reason="HTTP status 404 without content"), page):
         async with SharedCaptures(lambda shot=shot: Browser(shot)) as captures:
             await asyncio.gather(bring(captures, cache), return_exceptions=True)
@@ -242,7 +237,6 @@ async def test_a_run_without_captures_repeats_an_earlier_reason(cache):
 
 @pytest.mark.parametrize("url", ["no address", "http://", "mailto:a@lake.example"])
 async def test_what_is_no_address_is_not_captured(url, cache):
-    """It fails as a page that cannot be had."""
     browser = Browser()
     with pytest.raises(CaptureError, match="not an address of a page"):
         await bring(SharedCaptures.by(browser), cache, url)
@@ -325,7 +319,6 @@ class OthersCache:
 
 
 async def test_caches_of_another_make_are_filled():
-    """With what the contract lets them hold."""
     others = OthersCache()
     content = pdf(["Depth"])
     await bring(SharedCaptures.by(Browser()), others)
@@ -344,7 +337,6 @@ async def test_caches_of_another_make_are_filled():
 
 
 async def test_the_judge_is_shown_suspect_pages_flagged(cache):
-    """In words of ours; the evidence says so too, and so does the prepared page."""
     cache.put_capture(page(PAGE, troubles=(CHALLENGE,)))
     judge = ScriptedJudge()
     evaluator = started(judge, cache)
@@ -429,7 +421,7 @@ async def test_results_without_captures_do_not_stand_in_for_those_with(project):
 
 
 async def test_an_error_page_that_may_have_passed_is_tried_again(project):
-    """It is shown until the page is to be had, and a result on it is in doubt."""
+    """The error page is shown until the page can be had, and a result on it is in doubt."""
     busy = partial(
         page,
         status=503,

@@ -24,7 +24,6 @@ def code_of(block):
 
 @given(st.lists(st.tuples(st.sampled_from(["task", "answer", "page"]), ANY_TEXT), max_size=5))
 def test_texts_are_whole_inside_their_blocks(texts):
-    """Only surrogates and invisible characters change, and each code is new."""
     chain = BlockChain()
     blocks = [chain.block(name, text) for name, text in texts]
     for block, (name, text) in zip(blocks, texts, strict=True):
@@ -152,7 +151,6 @@ def test_a_shared_text_knows_its_json(text):
 
 
 def test_a_text_is_sendable_once_it_has_been_hashed():
-    """Which nothing with half a surrogate pair survives."""
     assert (HashedText("a").is_sendable, HashedText("a").prepare().is_sendable) == (
         False,
         True,

@@ -71,7 +71,6 @@ def test_one_task_may_be_named(tmp_path):
 
 
 def test_answers_to_a_task_without_a_script_are_listed(tmp_path):
-    """With the reason that names the versions searched; other tasks go on."""
     paths = project(
         tmp_path,
         ["a/answer_1.md", "t/answer_1.md"],
@@ -119,7 +118,6 @@ def test_answers_to_a_task_without_a_script_are_listed(tmp_path):
     ],
 )
 def test_a_run_that_cannot_start_says_what_to_do(tmp_path, agent, task, message):
-    """One line that names the object and the cure."""
     paths = project(tmp_path, ["t/answer_1.md", "without_script/answer_1.md"])
     (tmp_path / "answers" / "other").mkdir()
     (tmp_path / "answers" / "bot" / "empty").mkdir()
@@ -129,7 +127,6 @@ def test_a_run_that_cannot_start_says_what_to_do(tmp_path, agent, task, message)
 
 
 def test_no_folders_at_all(tmp_path):
-    """Neither answers nor scripts: the message names the missing folder."""
     with pytest.raises(UsageError, match=r"no answers folder .*answers"):
         select_work(PathConfig(tmp_path), "bot")
     with pytest.raises(
@@ -140,7 +137,6 @@ def test_no_folders_at_all(tmp_path):
 
 
 def test_a_pinned_version_that_is_missing_stops_the_run(tmp_path):
-    """It is not a matter of single tasks."""
     with pytest.raises(UsageError, match="no eval version 2030_01_01"):
         select_work(project(tmp_path).apply_overrides(eval_version="2030_01_01"), "bot")
 
@@ -166,7 +162,6 @@ def test_files_of_other_names_are_ignored_with_a_note(tmp_path, caplog):
 
 
 def test_an_oddly_named_task_costs_its_own_answers_only(tmp_path):
-    """It is listed as unscored; a hidden folder is none."""
     answers = ["t/answer_1.md", "a..b/answer_1.md", ".git/answer_1.md"]
     odd, fine = select_work(project(tmp_path, answers), "bot")
     assert (odd.task_id, answer_names(odd)) == ("a..b", ["answer_1.md"])
@@ -175,7 +170,6 @@ def test_an_oddly_named_task_costs_its_own_answers_only(tmp_path):
 
 
 def test_everything_with_the_name_of_an_answer_is_listed(tmp_path):
-    """A folder and a broken link too: reading them raises the error."""
     paths = project(tmp_path)
     (tmp_path / "answers" / "bot" / "t" / "answer_2.md").mkdir()
     (tmp_path / "answers" / "bot" / "t" / "answer_3.md").symlink_to("gone.md")
@@ -188,7 +182,6 @@ def test_everything_with_the_name_of_an_answer_is_listed(tmp_path):
 
 
 def test_a_task_without_answers_says_so(tmp_path):
-    """It is part of the list, where others have answers."""
     paths = project(tmp_path)
     (tmp_path / "answers" / "bot" / "empty").mkdir()
     assert "no answers in" in select_work(paths, "bot")[0].problems[0]
@@ -229,7 +222,6 @@ def test_the_time_an_agent_took(tmp_path, caplog, meta, expected, warned):
     ],
 )
 def test_an_answer_is_its_text(tmp_path, content, text):
-    """However an editor or a checkout wrote it: no byte order mark, one kind of line break."""
     assert read_answer(write(tmp_path / "answer_1.md", content)) == text
 
 
@@ -249,7 +241,6 @@ def test_an_answer_is_its_text(tmp_path, content, text):
     ],
 )
 def test_an_answer_that_cannot_be_judged(tmp_path, content, message):
-    """One line names the problem."""
     path = write(tmp_path / "answer_1.md", content)
     with pytest.raises(AnswerError, match=message) as caught:
         read_answer(path)
@@ -258,7 +249,6 @@ def test_an_answer_that_cannot_be_judged(tmp_path, content, message):
 
 
 def test_a_pipe_named_like_an_answer_does_not_hang(tmp_path):
-    """Only a regular file is opened."""
     os.mkfifo(tmp_path / "answer_1.md")
     with pytest.raises(AnswerError, match="not a regular file"):
         read_answer(tmp_path / "answer_1.md")
@@ -307,7 +297,6 @@ def test_answers_may_be_selected_without_scripts(tmp_path):
 
 
 def test_agents_are_those_with_answers(tmp_path):
-    """In natural order."""
     paths = project(tmp_path, ["t/answer_1.md"], ())
     for agent in ("bot_10", "bot_2"):
         write(tmp_path / "answers" / agent / "t" / "answer_1.md")
@@ -318,7 +307,7 @@ def test_agents_are_those_with_answers(tmp_path):
 
 
 def test_a_case_of_a_rehearsal_is_no_answer(tmp_path):
-    """Its header would tell the judge what the author expects."""
+    """A case's header would tell the judge what the author expects."""
     note = "# the answer that deserves 1"
     text = f"---\n{note}\nexpect: 1.0\nextract: {{}}\n---\n\nThe lake is deep.\n"
     path = write(tmp_path / "answer_1.md", text.encode())

@@ -89,13 +89,11 @@ async def test_a_result_of_an_earlier_version_is_run_again_from_stored_judgments
 
 
 async def test_a_pinned_version_of_the_script_counts(project):
-    """As for an evaluation."""
     project.add_script({"deep": ("deeper", PAGE)}, version="2026_01_01")
     assert now(project, eval_version="example") == ResultsNow()
 
 
 async def test_only_results_that_count_are_compared(project):
-    """Neither those outside of the task list, nor those of removed answers."""
     project.add_answer("answer_1", "Another text.")
     assert now(project, ["wood"]) == ResultsNow()
     (project.root / "answers" / AGENT / TASK / "answer_1.md").unlink()

@@ -21,14 +21,12 @@ MADE_FROM = Provenance(
 
 
 def test_digests_are_over_the_very_bytes(tmp_path):
-    """Text over its UTF-8."""
     (tmp_path / "t.py").write_bytes(b"\xff\r\n")
     assert file_sha256(tmp_path / "t.py") == hashlib.sha256(b"\xff\r\n").hexdigest()
     assert text_sha256("日本") == hashlib.sha256("日本".encode()).hexdigest()
 
 
 def test_versions_cover_everything_that_shapes_a_question():
-    """This package, Python, and the libraries that ask, render and scale."""
     versions = library_versions()
     assert versions["mind2web2"] == __version__
     assert versions["python"] == platform.python_version()
@@ -65,7 +63,6 @@ def test_a_judges_record_says_all_that_determines_its_replies():
 
 
 def test_served_models_are_counted():
-    """The most frequent first, in an order of its own."""
     served = [("b", "fp"), (None, None), *[("a", None)] * 5]
     assert [
         (each.model, each.system_fingerprint, each.judgments) for each in served_by(served)
@@ -77,7 +74,6 @@ def test_served_models_are_counted():
 
 
 def test_records_of_earlier_versions_stay_readable():
-    """They say nothing of versions, or of how the judge was served."""
     earlier = MADE_FROM.model_dump(
         exclude={"versions", "served", "with_captures", "listing_sha256"}
     )

@@ -159,7 +159,6 @@ def test_a_leaf_that_no_judge_decided_is_no_claim(decided_by):
 
 
 def test_a_result_without_a_tree_is_seen():
-    """Whatever stands in its place."""
     assert result_facts(
         ResultFile.of({"eval_breakdown": [None, {"verification_tree": []}]})
     ).is_treeless
@@ -197,7 +196,6 @@ def test_empty_and_doubtful_extractions_are_kept():
 
 
 def test_how_it_was_made():
-    """Judge, served models, versions and script."""
     result = ResultFile.of(
         {
             "judge_model": "o4-mini",
@@ -249,7 +247,6 @@ def test_not_every_endpoint_tells_servers_apart(endpoint):
 
 
 def test_facts_that_older_tools_leave_out_are_unknown():
-    """Only the model is."""
     found = result_facts(ResultFile.of({"judge_model": "o4-mini"}))
     assert found == ResultFacts(
         judge="o4-mini, parameters not recorded",
@@ -325,7 +322,6 @@ def test_no_content_makes_it_fail(content):
 
 
 def test_a_leafs_pages_are_told_apart():
-    """Unavailable ones by address, and the troubles of those that decided."""
     found = read_tree(
         leaf(
             "failed",

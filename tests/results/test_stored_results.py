@@ -31,7 +31,6 @@ def raw_result(folder, name, content):
 
 
 def test_the_folders_are_those_of_the_layout(tmp_path):
-    """By agent, task and answer, the latter without its suffix."""
     assert answer_dir(tmp_path, "bot", "t", "answer_1.md") == tmp_path / "bot" / "t" / "answer_1"
     assert answer_results_dir(tmp_path, "bot", "t", "answer_1.md").name == "results"
 
@@ -57,7 +56,6 @@ def test_results_within_one_second_all_stay_and_the_last_one_counts(tmp_path):
 
 
 def test_results_written_at_the_same_time_share_no_stamp(tmp_path):
-    """By threads as by processes: each file is one's own."""
     with ThreadPoolExecutor(8) as threads:
         write = partial(write_result, tmp_path, "answer_1.md")
         paths = list(
@@ -94,7 +92,6 @@ def test_a_result_is_the_newest_even_if_the_clock_was_ahead(tmp_path):
 
 
 def test_the_newest_stamp_counts(tmp_path):
-    """Neither the order of writing nor files of other kinds count."""
     raw_result(tmp_path, "20250101_000001_answer_1.md.json", b'{"final_score": 1}')
     raw_result(tmp_path, "20250101_000000_answer_1.md.json", b'{"final_score": 0}')
     raw_result(tmp_path, "20260101_000000_answer_1.md.json.bak", b"{}")
@@ -119,7 +116,6 @@ def test_a_damaged_newest_result_counts_as_none(tmp_path, caplog, content):
 
 
 def test_a_damaged_result_is_reported_once(tmp_path, caplog):
-    """However often it is read, until the file changes."""
     for content, warnings in ((b"{", 1), (b"[", 2)):
         raw_result(tmp_path, "20250101_000000_answer_1.md.json", content)
         assert [latest_result(tmp_path) for _ in range(3)] == [None] * 3
@@ -127,7 +123,6 @@ def test_a_damaged_result_is_reported_once(tmp_path, caplog):
 
 
 def test_no_results(tmp_path):
-    """An empty folder, a missing one, a file in its place."""
     (tmp_path / "file").write_text("")
     assert [latest_result(tmp_path / name) for name in ("", "missing", "file")] == [
         None,
@@ -152,7 +147,7 @@ def test_what_is_no_json_is_never_written(tmp_path, value):
 
 
 def test_what_cannot_be_read_again_is_never_written(tmp_path):
-    """It would count until the next command reads it."""
+    """Such a file would count until the next command reads it."""
     with pytest.raises(ResultWriteError, match=r"a file of 72 MB; the limit is 64 MB"):
         write_result(tmp_path, "answer_1.md", ResultFile.of({"text": "\ud83d" * 12 * 2**20}))
     assert list(tmp_path.iterdir()) == []
@@ -199,7 +194,6 @@ def test_the_newest_results_of_an_agent_are_found_in_natural_order(tmp_path):
     ],
 )
 def test_a_checksum_holds_until_the_content_changes(content):
-    """It survives a write and a read."""
     result = with_checksum({"run": {}, **content})
     read = json.loads(json.dumps(result, ensure_ascii=False))
     assert not ResultFile.of(read).is_edited

@@ -123,7 +123,6 @@ def test_a_node_is_not_its_own_prerequisite(ask, first):
 @pytest.mark.parametrize(("asked", "name"), [(node("leaf"), "leaf"), (None, "None")])
 @pytest.mark.parametrize("ask", [prerequisite_leaves, blocking_leaf])
 def test_the_error_names_what_was_named(asked, name, ask):
-    """By its id, in one line; a claim without a leaf cannot depend on the lack of one."""
     with pytest.raises(ValueError, match="cannot be its own") as told:
         ask(asked, [asked])
     assert str(told.value) == f"node '{name}' cannot be its own prerequisite"

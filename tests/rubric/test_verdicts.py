@@ -154,7 +154,6 @@ def test_votes_end_when_they_are_settled(opinions, num_trials, expected, trials)
 
 @given(st.lists(st.booleans(), min_size=13, max_size=13), ODD)
 def test_the_vote_keeps_its_promises(opinions, num_trials):
-    """At least two trials, never more than allowed, and the side with more votes wins."""
     decided, trials, rounds = vote(opinions, num_trials)
     assert min(2, num_trials) <= trials <= num_trials
     assert decided is (sum(opinions[:trials]) * 2 > trials)
@@ -163,7 +162,7 @@ def test_the_vote_keeps_its_promises(opinions, num_trials):
 
 @given(st.lists(st.booleans(), min_size=2, max_size=13), ODD)
 def test_trials_asked_together_are_all_needed(votes, num_trials):
-    """With any fewer of them, agreeing or not, nothing would be settled."""
+    """With one trial less, agreeing or not, nothing would be settled."""
     needed = trials_needed(votes, num_trials)
     assert (needed == 0) is (outcome(votes, num_trials) is not None)
     for fewer in range(needed):
@@ -180,7 +179,6 @@ def test_trials_must_be_an_odd_number(num_trials):
 
 @pytest.mark.parametrize("num_trials", [1, 3, 5, 99])
 def test_odd_numbers_will_do(num_trials):
-    """One request, or a vote of any odd size."""
     assert checked_trials(num_trials) == num_trials
 
 

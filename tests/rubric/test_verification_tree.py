@@ -82,7 +82,6 @@ def test_impossible_fields_are_refused(name, value):
 
 
 def test_an_error_names_node_field_and_value():
-    """It says what is allowed as well."""
     with pytest.raises(ValueError, match=r"^node 'x': score must be a number from 0 to 1, not 2$"):
         node("x", score=2)
     with pytest.raises(
@@ -111,7 +110,6 @@ SHOWN = (
 
 
 def test_a_node_shows_all_its_fields():
-    """As text, as mapping, as plain data, in JSON and inside of a model of the script's own."""
     leaf = passed("leaf", evidence=Evidence(decided_by="script", reason="because"))
     root = node("root", children=[leaf])
     assert str(leaf).startswith(SHOWN)
@@ -158,7 +156,6 @@ def test_strategies_are_given_by_name_or_member(name, value):
 
 
 def test_a_node_cannot_be_its_own_child():
-    """Neither directly nor by way of a descendant."""
     top, middle, bottom = node("top"), node("middle"), node("bottom")
     top.add_node(middle)
     middle.add_node(bottom)
@@ -181,7 +178,6 @@ def test_a_critical_node_takes_critical_children_only():
 
 
 def test_the_critical_flag_cannot_be_changed_against_the_rule():
-    """Neither below a critical node nor above a non-critical one; the flag stays as it was."""
     child = node("child", critical=True)
     gate = node("gate", critical=True, children=[child])
     with pytest.raises(ValueError, match=r"'child'.*'gate'"):
@@ -376,7 +372,6 @@ def test_written_scores_and_statuses_agree(edits):
 
 
 def test_ten_thousand_leaves_are_ordinary():
-    """They are added, decided and scored one at a time, with a reading in between each."""
     root = node("root")
     groups = [node(f"g{number}") for number in range(100)]
     root.children.extend(groups)
@@ -486,7 +481,6 @@ def test_additions_and_changes_never_cancel_out():
     ],
 )
 def test_a_change_of_any_field_that_bears_on_scores_is_seen(field, value, expected):
-    """After a reading as before it."""
     first = failed("first")
     root = node("root", children=[first, passed("second")])
     assert root.aggregated_score == 0.5
@@ -495,7 +489,7 @@ def test_a_change_of_any_field_that_bears_on_scores_is_seen(field, value, expect
 
 
 def test_a_change_of_status_alone_is_seen():
-    """It tells a failed parent from a skipped one (scoring.md, rule 4)."""
+    """The status tells a failed parent from a skipped one (scoring.md, rule 4)."""
     root = node("root", children=[failed("leaf")])
     assert (root.aggregated_score, root.status) == (0.0, "failed")
     root.children[0].status = "skipped"

@@ -51,7 +51,6 @@ async def only(project, client=None, **settings):
 
 
 async def test_a_result_records_its_provenance(project):
-    """Beside what the script returned: task, provenance, usage, and how it was run."""
     outcome = await only(project)
     [path] = project.result_paths()
     result = read_json(path)
@@ -96,7 +95,6 @@ async def test_the_layout_of_an_evaluation(project):
 
 
 async def test_the_logs_name_each_claim(project):
-    """In words, and as one object a line with task and answer."""
     await only(project)
     [text_path] = project.folder().glob("logs/*.log")
     [json_path] = project.folder().glob("logs/*.jsonl")
@@ -149,7 +147,6 @@ async def test_a_change_causes_a_new_evaluation_and_keeps_the_earlier_result(pro
 
 
 async def test_an_edited_result_is_evaluated_again(project):
-    """By hand, or by a disk: what it says now is not what was written."""
     first = await only(project)
     [path] = project.result_paths()
     path.write_text(path.read_text(encoding="utf-8").replace("0.6666", "0.9999"), encoding="utf-8")
@@ -159,7 +156,6 @@ async def test_an_edited_result_is_evaluated_again(project):
 
 
 async def test_a_result_without_its_checksum_is_evaluated_again(project):
-    """As when a changed one is made to look like an earlier version's."""
     first = await only(project)
     [path] = project.result_paths()
     content = read_json(path)
@@ -181,7 +177,6 @@ async def test_a_script_that_is_replaced_while_it_is_read_leaves_no_result(proje
 
 
 async def test_another_page_of_the_task_changes_nothing(project):
-    """Only what the script looked up counts."""
     await only(project)
     project.cache().put_web("https://www.lake.example/fish", "Trout.", None)
     assert (await only(project)).reused
@@ -198,7 +193,6 @@ async def test_a_script_that_lists_pages_depends_on_the_list(project):
 
 
 async def test_another_time_that_the_agent_took_is_taken_over(project):
-    """It changes no verdict: the result gets it, and the answer is not judged again."""
     await only(project)
     meta = project.root / "answers" / "bot" / TASK / "answer_1.meta.json"
     for time_s in (12.5, 13):
@@ -256,7 +250,6 @@ async def test_line_breaks_do_not_make_another_answer(project):
 
 @pytest.mark.parametrize("content", [b"", b'{"final_score": 1.0', b"[]", b"\xff"])
 async def test_a_damaged_newest_result_is_evaluated_again(project, content):
-    """From stored judgments; the damaged file stays."""
     await only(project)
     [path] = project.result_paths()
     path.write_bytes(content)
@@ -276,7 +269,6 @@ async def test_a_damaged_newest_result_is_evaluated_again(project, content):
     ],
 )
 async def test_a_result_of_another_tool_is_kept_but_not_reused(project, changes):
-    """It does not say what it was made from, or holds no score."""
     await only(project)
     [path] = project.result_paths()
     content = json.dumps({**read_json(path), **changes})
@@ -382,8 +374,6 @@ async def test_a_failed_judge_leaves_no_result_however_the_script_reacts(project
 
 
 async def test_content_that_is_declined_twice_is_listed(project):
-    """It does not count as a failure: the claim is not supported, and the result says why."""
-
     def picky(claim):
         if claim == "The lake is 40 m deep.":
             raise JudgeDeclinedError("not this")

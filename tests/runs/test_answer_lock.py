@@ -55,7 +55,6 @@ def unavailable(_claim):
 
 
 async def test_other_processes_evaluate_the_remaining_answers_and_then_wait(project):
-    """They reuse the other process's result; the progress names the awaited answers."""
     first, second, progress = HeldJudge(), ClaimJudge(), RunProgress()
     one_at_a_time = Concurrency(1, 1)
     running = asyncio.create_task(evaluate(project, first, concurrency=one_at_a_time))
@@ -97,7 +96,6 @@ async def test_a_waiting_process_judges_the_answer_if_the_other_one_fails(projec
 
 
 async def test_a_failure_does_not_undo_a_later_result_of_another_process(project):
-    """Its summary comes later than the other one's result."""
     failing = HeldJudge(unavailable)
     failing.may_answer.set()
     may_end = project.root / "may_end"
@@ -122,7 +120,6 @@ async def test_a_failure_does_not_undo_a_later_result_of_another_process(project
 
 
 async def test_the_lock_file_of_a_killed_process_blocks_nothing(project):
-    """It blocks no process, and the next evaluation removes it."""
     for stem in ("answer_1", "answer_2"):
         project.folder(stem).mkdir(parents=True)
         (project.folder(stem) / LOCK).write_text("")
@@ -132,7 +129,6 @@ async def test_the_lock_file_of_a_killed_process_blocks_nothing(project):
 
 
 async def test_results_written_at_once_have_stamps_of_their_own(project):
-    """With ``--overwrite`` each evaluation judges every answer, one after the other."""
     runs = [evaluate(project, ClaimJudge(), reuse=False, overwrite=True) for _ in range(3)]
     for outcomes in await asyncio.gather(*runs):
         assert [outcome.score for outcome in outcomes] == [1.0, 1.0]
@@ -143,7 +139,6 @@ async def test_results_written_at_once_have_stamps_of_their_own(project):
 
 
 async def test_a_cancelled_wait_takes_no_lock(tmp_path):
-    """Neither while it is waited for, nor in the moment in which it is taken."""
     async with answer_locked(tmp_path) as is_ours:
         assert is_ours
         waiting = asyncio.create_task(until_unlocked(tmp_path))

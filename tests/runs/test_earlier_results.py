@@ -84,14 +84,12 @@ def _nodes(tree):
 
 
 def test_an_earlier_result_written_again_is_the_same_file(tmp_path):
-    """To the byte."""
     [file] = EARLIER.glob("*.json")
     written = write_result(tmp_path, "answer_1.md", latest_result(EARLIER).content)
     assert written.read_bytes() == file.read_bytes()
 
 
 def test_the_released_layout_opens(tmp_path, monkeypatch):
-    """In the model, in ``metrics`` and in ``show``."""
     result = ResultFile.of(RELEASED)
     assert (result.final_score, result.score_by_tree, result.provenance) == (
         0.5,
@@ -114,7 +112,6 @@ def test_the_released_layout_opens(tmp_path, monkeypatch):
 
 
 def test_an_earlier_version_is_shown(tmp_path, monkeypatch):
-    """With claims and pages."""
     monkeypatch.chdir(tmp_path)
     shutil.copytree(EARLIER, tmp_path / "eval_results/example/museum_saturday/answer_1/results")
     shown = call(main, "show", "example", "museum_saturday", "1").stdout

@@ -45,7 +45,6 @@ def by_import(project):
 
 @pytest.mark.parametrize("arrive", [by_file, by_blank_file, by_import])
 def test_it_counts_zero_in_every_command(project, arrive):
-    """It is asked nothing about, the run succeeds, and the averages hold it."""
     arrive(project)
     with JudgeServer() as server:
         judge = ("--judge_base_url", server.base_url)
@@ -66,7 +65,6 @@ def test_it_counts_zero_in_every_command(project, arrive):
 
 @pytest.mark.usefixtures("project")
 def test_a_scorer_counts_zero():
-    """Without asking the judge."""
     with (
         JudgeServer() as server,
         Scorer(judge=Judge("m", server.base_url, api_key="k")) as scorer,

@@ -194,7 +194,6 @@ def repository(monkeypatch):
 
 
 def test_the_first_command_gives_the_scores_derived_by_hand(replayed):
-    """Without a key; every answer has a result, and the exit status says so."""
     root, runs = replayed
     assert [(run.returncode, run.stderr) for run in runs] == [(0, ""), (0, "")]
     check_scores(root)
@@ -255,7 +254,6 @@ def test_the_metrics_are_those_worked_out_by_hand(replayed):
 
 
 def test_the_summaries_have_the_published_form(replayed):
-    """Each task's, and that of all agents."""
     root = replayed[0]
     merged = read_json(root / "all_results.json")
     assert list(merged) == sorted(SCORES)
@@ -307,7 +305,6 @@ def test_a_server_that_misbehaves_changes_no_score(judged, replayed):
 
 
 def test_the_run_says_what_it_cost(judged):
-    """Requests, tokens and dollars, with the tokens of repairs and second tries."""
     output = judged[1].stdout
     assert f"{JUDGMENT_COUNT} judgments asked, 2 reused" in output
     assert "Judge: o4-mini (openai http://127.0.0.1:" in output
@@ -346,7 +343,6 @@ def test_overwriting_asks_everything_again(again):
 
 
 def test_judgments_travel(again, tmp_path):
-    """They are exported, replayed from the file, imported elsewhere, and replayed from there."""
     results, _ = again
     exported, elsewhere = tmp_path / "example.jsonl", tmp_path / "elsewhere"
     run = call(main, "export", "example", "--judgments", exported, "--eval_results_root", results)

@@ -79,7 +79,6 @@ async def test_an_outage_shows_in_the_table():
 
 
 async def test_a_server_that_is_not_there_is_sent_nothing():
-    """Without a connection there is no request; the first check of the server reports that."""
     with JudgeServer() as server:
         pass
     run = await asked(server, JudgeAccessError)
@@ -121,7 +120,7 @@ async def test_the_requests_of_a_question_that_is_too_long_are_counted():
 
 
 async def test_a_cancelled_question_is_counted():
-    """Its request is with the judge, who will send a bill."""
+    """The request is with the judge, who will send a bill."""
     loop, arrived, gone = asyncio.get_running_loop(), asyncio.Event(), asyncio.Event()
 
     def hold(_body):
@@ -199,7 +198,6 @@ async def test_each_request_has_its_own_price(tmp_path):
 
 
 async def test_failed_requests_count_in_the_budget():
-    """By the tokens that the server reported."""
     with JudgeServer(faults=[content("no")] * 3, input_tokens=200_000) as server:
         run = await asked(server, JudgeOutputError)
     assert run.budget.spent_usd == pytest.approx(run.usage.total().asked.cost_usd)
@@ -216,7 +214,6 @@ def test_runs_that_end_at_the_same_time_are_all_kept(tmp_path):
 
 
 async def test_a_good_reply_is_counted_once(tmp_path):
-    """With its retries, also in the file beside the results."""
     with JudgeServer(faults=[status(503), content("Yes.")]) as server:
         run = await asked(server)
     write_usage(tmp_path, run)

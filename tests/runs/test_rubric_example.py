@@ -56,7 +56,6 @@ def _lines(result):
 
 
 async def test_rubric_files_give_the_trees_of_the_scripts(tmp_path):
-    """Ids, descriptions, gates, strategies, scores and states of all nodes, of nine answers."""
     of_scripts = await trees(REPOSITORY / "eval_scripts", tmp_path / "scripts")
     of_files = await trees(REPOSITORY / "examples" / "rubrics", tmp_path / "files")
     assert len(of_scripts) == 9

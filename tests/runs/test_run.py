@@ -49,7 +49,6 @@ def project(tmp_path):
 
 
 async def test_outcomes_come_in_the_order_of_the_work(tmp_path):
-    """Whichever is done first; the progress counts all."""
     project = Project(tmp_path)
     for task in ("t10", "t2"):
         project.add_script(CLAIMS, task)
@@ -140,7 +139,6 @@ async def test_no_more_tasks_at_once_than_allowed(tmp_path):
 
 
 async def test_no_more_judge_requests_at_once_than_allowed(tmp_path):
-    """Over all answers and tasks together."""
     project = Project(tmp_path)
     for task in ("a", "b"):
         project.add_script(CLAIMS, task)
@@ -248,7 +246,6 @@ def damaged_index(task_folder):
     ],
 )
 async def test_a_cache_that_cannot_be_used_harms_no_other_task(project, obstacle, reason):
-    """Where the index cannot be read, nothing is judged."""
     project.add_answer(task="other")
     project.add_script(CLAIMS, "other")
     obstacle(project.root / "cache" / "bot" / "other")
@@ -354,7 +351,6 @@ async def test_clients_that_name_one_judge_share_its_judgments(project):
 
 
 async def test_a_task_is_evaluated_with_a_real_client(project, capsys):
-    """Over the wire; folders are given as text, and the console shows the log."""
     with JudgeServer() as server:
         async with LLMClient(
             "openai", is_async=True, base_url=server.base_url, api_key="dummy"
@@ -393,7 +389,6 @@ async def test_a_cache_that_is_not_there_is_an_empty_one(project):
 
 
 async def test_a_task_captures_pages_that_are_not_cached(project):
-    """From public addresses only; the task's cache keeps the reason for an unavailable page."""
     page = "http://127.0.0.1:8765/depth"
     project.add_script({"cited": ("The lake is deep.", page)})
     results = await evaluate_task(
@@ -485,7 +480,6 @@ async def test_a_missing_script_is_the_reason(project, caplog):
     ],
 )
 async def test_a_task_that_cannot_be_evaluated_says_why(project, changes, message):
-    """Before anything is written."""
     with pytest.raises(UsageError, match=message):
         await evaluate_task(**task_arguments(project, **changes))
     assert not (project.root / "eval_results").exists()
@@ -499,7 +493,6 @@ async def test_an_object_without_async_response_is_no_client(project, client):
 
 
 async def test_the_summaries_after_a_task(project):
-    """The published way: evaluate tasks, merge, sum up."""
     await evaluate_task(**task_arguments(project))
     root = project.root / "eval_results"
     merged = merge_all_results(str(root))

@@ -96,10 +96,7 @@ def result_names(root):
 
 
 def test_merged_shards_equal_one_whole_run(machines):
-    """In metrics, results, judgments and costs.
-
-    The sources stay as they are, and a second merge is idle.
-    """
+    """Metrics, judgments and costs agree; the sources stay, and a second merge is idle."""
     before = files("1") | files("2") | files("3")
     run = merge(1, 2, 3)
     assert (run.returncode, run.stderr) == (0, "")
@@ -175,7 +172,6 @@ def test_shards_in_one_folder_divide_the_work(evaluated):
 
 
 def test_the_hash_is_the_same_everywhere():
-    """On every machine, and with every version."""
     places = [("dam", f"answer_{number}.md") for number in range(1, 6)]
     assert [next(k for k in (1, 2, 3) if Shard(k, 3).holds(*place)) for place in places] == [
         3,
@@ -194,10 +190,6 @@ def changed(path, **fields):
 
 
 def test_different_results_of_one_answer_are_a_conflict(machines):
-    """Both places are named, and the first stays.
-
-    A later result of the same folder does not conflict.
-    """
     shutil.copytree("w/eval_results", "other/eval_results")
     [path] = (machines / "other/eval_results/bot/dam/answer_1/results").iterdir()
     changed(path, final_score=0.25, time_seconds=9.0)
@@ -286,7 +278,7 @@ LINKED = {
 
 @pytest.mark.parametrize("name", LINKED)
 def test_no_link_of_a_machine_is_followed(machines, name):
-    """It could lead to any file of this machine; what is left out is named."""
+    """A link could lead to any file of this machine; what is left out is named."""
     private = machines / "private"
     shutil.copytree(machines / "w/eval_results/bot/dam/answer_2", private / "answer_2")
     (private / "notes.txt").write_text("the key of this machine")
@@ -306,7 +298,6 @@ def test_no_link_of_a_machine_is_followed(machines, name):
 
 
 def test_a_damaged_store_of_a_machine_is_named(machines):
-    """By its own path, with the remedy of a store: no other file can be given."""
     (machines / "2" / "eval_results" / "bot" / FILE_NAME).write_bytes(b"damaged" * 1000)
     run = merge("1", "2")
     assert (run.returncode, run.stderr.count("\n")) == (2, 1)
@@ -335,7 +326,6 @@ def test_a_damaged_store_of_a_machine_is_named(machines):
 )
 @pytest.mark.usefixtures("machines")
 def test_a_wrong_command_merges_nothing(words, problem):
-    """One line says why."""
     run = call(main, *words)
     assert (run.returncode, run.stderr.count("\n")) == (2, 1)
     assert problem in run.stderr
@@ -350,7 +340,6 @@ def test_a_wrong_command_merges_nothing(words, problem):
     ],
 )
 def test_a_damaged_result_beside_a_sound_one_is_named(machines, damaged, states):
-    """Neither replaces the other."""
     shutil.copytree("w/eval_results", "other/eval_results")
     [path] = (machines / damaged / "bot/dam/answer_1/results").iterdir()
     path.write_text("{")

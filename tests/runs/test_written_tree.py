@@ -56,7 +56,6 @@ def _nodes(tree):
 
 
 def test_a_written_tree_is_what_was_scored():
-    """Behind the end of a sequence, the file keeps the superseded verdicts."""
     root = VerificationNode(id="root", desc="", strategy="sequential")
     for name, score, status in (
         ("a", 1.0, "passed"),

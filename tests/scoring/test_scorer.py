@@ -76,7 +76,6 @@ def test_a_script_reads_its_files_again_for_each_answer(project):
 
 
 async def test_the_example_has_the_scores_of_evaluate():
-    """With their evidence and cost, in no folder of results."""
     task = "step_free_walks"
     expected = read_json(REPOSITORY / "examples/expected_scores.json")[task]
     with JudgeServer(RecordedReplies()) as server:
@@ -127,7 +126,6 @@ return evaluator.get_summary()
     ],
 )
 def test_a_script_that_fails_gives_no_score(project, caplog, body, kind, reason):
-    """With the reason in one line, and without a record in the log for each answer."""
     project.add_script_body(body)
     with caplog.at_level(logging.INFO):
         outcome = score_once(project, answer_timeout=0.05 if "sleep" in body else 60)
@@ -316,7 +314,6 @@ def test_an_empty_answer_has_the_score_zero(project):
     ],
 )
 async def test_what_is_no_answer_to_a_task_is_refused(project, task, answer, error, text):
-    """Such a call is a mistake of the caller."""
     async with scorer_of(project) as scorer:
         with pytest.raises(error, match=text):
             await scorer.score(task, answer)
@@ -332,7 +329,6 @@ async def test_what_is_no_answer_to_a_task_is_refused(project, task, answer, err
     ],
 )
 def test_unusable_settings_are_refused(project, settings):
-    """When the scorer is made."""
     with pytest.raises(UsageError):
         scorer_of(project, **settings)
 
@@ -344,7 +340,6 @@ def test_a_judge_that_is_only_named_is_refused(project):
 
 
 def test_a_cost_limit_needs_a_price(project):
-    """Which the caller may give."""
     with JudgeServer(VERDICT, input_tokens=1000, output_tokens=500) as server:
         judge = Judge("local-judge", server.base_url, api_key="none")
         with pytest.raises(UsageError, match=r"Judge\(price=\.\.\.\)") as caught:
@@ -430,7 +425,6 @@ async def test_two_scorers_share_nothing(project):
 
 
 def test_judgments_in_a_file_are_reused_by_the_next_scorer(project):
-    """At no cost."""
     with JudgeServer() as server:
         for _ in range(2):
             judge = Judge(MODEL, server.base_url, api_key="none")
@@ -481,7 +475,7 @@ return evaluator.get_summary()
 
 
 def test_a_request_that_does_not_count_any_more_is_cancelled(project, caplog):
-    """Its claim was behind a gate that failed while the reply was still to come."""
+    """The claim was behind a gate that failed while the reply was still to come."""
     project.add_script_body(GATED)
     is_ahead, ended = asyncio.Event(), []
 
@@ -502,7 +496,6 @@ def test_a_request_that_does_not_count_any_more_is_cancelled(project, caplog):
 
 
 def test_the_scorer_closes_while_a_client_blocks_its_thread(project, monkeypatch, caplog):
-    """Its call has no score."""
     monkeypatch.setattr(scorer_module, "_CLOSE_GRACE_S", 0.05)
     begun, end = threading.Event(), threading.Event()
 
@@ -524,7 +517,6 @@ def test_the_scorer_closes_while_a_client_blocks_its_thread(project, monkeypatch
 
 
 def test_a_script_does_not_see_the_environment(project, monkeypatch):
-    """Its process gets only the variables that any program needs."""
     monkeypatch.setenv("A_SECRET", "1")
     body = (
         "import os\nreturn {**evaluator.get_summary(), 'final_score': float('A_SECRET' in "

@@ -71,7 +71,6 @@ def client(project):
 
 
 def test_an_answer_is_scored(client):
-    """With tree, evidence and cost."""
     reply = client.post("/score", json=CALL)
     assert (
         reply.status_code,
@@ -97,7 +96,6 @@ def test_another_name_of_the_server_is_refused(client, path):
 
 
 def test_a_server_with_a_token_has_any_name(project):
-    """Its token is what keeps pages of other sites out."""
     with served(scorer_of(project), "secret") as client:
         host = {"host": "scores.internal:8000"}
         assert client.post("/score", json=CALL, headers=host).status_code == 401
@@ -112,7 +110,6 @@ def test_a_failure_of_the_harness_has_a_status_of_its_own(client):
 
 
 def test_a_batch_is_answered_in_order(client):
-    """Scores, failures and refused entries side by side."""
     answers = [
         *({**CALL, "task": task} for task in ("lake", "broken", "sea")),
         {"task": "lake"},
@@ -186,7 +183,6 @@ def test_a_result_in_a_scripts_own_form_costs_no_other_answer(client, project, p
     ],
 )
 def test_bad_input_is_refused_in_one_line(client, monkeypatch, path, body, code, error):
-    """Before anything is judged."""
     monkeypatch.setattr(server_module, "MAX_BODY_BYTES", 10_000 if error == "send fewer" else 10**6)
     reply = client.post(path, content=body)
     assert reply.status_code == code
@@ -234,7 +230,6 @@ def test_a_body_that_does_not_come_is_not_waited_for(project, monkeypatch):
 
 
 def test_a_port_that_does_not_exist_is_named():
-    """In one line."""
     with pytest.raises(
         UsageError,
         match=r"cannot listen at 127\.0\.0\.1:70000: .*0-65535.*; try --port 0",
@@ -251,7 +246,6 @@ def test_pages_of_other_sites_cannot_ask(client):
 
 
 def test_a_token_is_asked_for_where_there_is_one(project):
-    """Except by the health check."""
     with served(scorer_of(project), "secret") as client:
         headers = [
             {},
@@ -308,7 +302,6 @@ def started(project, judge, *words):
     ],
 )
 def test_a_stopped_server_answers_the_calls_in_flight(project, number, words, expected):
-    """With their score if they end in time, else as closed; the judge is that of mind2web2.toml."""
     (project.root / "mind2web2.toml").write_text('judge_model = "judge-2"\n')
     is_asked, release = threading.Event(), threading.Event()
 
@@ -340,7 +333,6 @@ def test_a_stopped_server_answers_the_calls_in_flight(project, number, words, ex
 
 
 def test_a_judge_that_is_not_there_yet_is_reported(project):
-    """At the start; the server serves, and asks it again for each call."""
     with JudgeServer() as judge:
         pass
     command, address, _ = started(project, judge)
@@ -363,7 +355,6 @@ def test_a_judge_that_is_not_there_yet_is_reported(project):
     ],
 )
 def test_a_server_that_cannot_serve_says_why(project, monkeypatch, words, error):
-    """In one line."""
     monkeypatch.chdir(project.root)
     monkeypatch.setenv("OPENAI_API_KEY", "dummy")
     outcome = call(main, "serve", *words)

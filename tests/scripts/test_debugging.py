@@ -21,7 +21,6 @@ STOPPED = "breakpoint()\nreturn evaluator.get_summary()"
 
 
 def test_what_a_script_prints_is_shown_as_it_goes_on(tmp_path, monkeypatch):
-    """Beside its log, where --self_debug asks for it."""
     project = entered(tmp_path, monkeypatch)
     project.add_answer()
     project.add_script_body("print('so far')\nreturn evaluator.get_summary()")

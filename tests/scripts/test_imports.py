@@ -35,7 +35,6 @@ def written(folder, form, found, name):
 @pytest.mark.parametrize(("form", "found"), FORMS)
 @pytest.mark.parametrize("name", ["obj_task_eval", "cap_eval"])
 async def test_an_alias_stands_for_the_package(tmp_path, form, found, name):
-    """In every form of import."""
     evaluate = load_eval_script(written(tmp_path, form, found, name))
     arguments = dict.fromkeys(
         (
@@ -53,7 +52,6 @@ async def test_an_alias_stands_for_the_package(tmp_path, form, found, name):
 
 
 def test_a_name_that_is_no_alias_is_missing(tmp_path):
-    """As ever."""
     path = written(tmp_path, "from their_eval import Evaluator", "Evaluator", "")
     with pytest.raises(ModuleNotFoundError):
         load_eval_script(path)

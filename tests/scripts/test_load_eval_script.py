@@ -115,7 +115,6 @@ def test_no_evaluate_answer(tmp_path, source):
     ],
 )
 def test_an_evaluate_answer_that_cannot_be_called(tmp_path, source, message):
-    """It is not a coroutine function, or a parameter of the contract cannot be given by name."""
     with pytest.raises(TypeError, match=message):
         load_eval_script(script(tmp_path, source))
 

@@ -75,7 +75,6 @@ async def outcome(folder, body, ahead):
     ],
 )
 async def test_pages_are_seen_and_stored_as_in_program_order(tmp_path, body):
-    """By methods, aliases, helpers and names that no syntax shows; also in another attempt."""
     expected = await outcome(tmp_path, body, None)
     for ahead in ("values", "gates"):
         assert await outcome(tmp_path, body, ahead) == expected

@@ -483,7 +483,6 @@ ENDLESS = {
 
 
 def test_a_script_that_loops_for_ever_ends(tmp_path):
-    """By bounds that no rubric comes near (a lower one here), each with a reason."""
     project = project_with(tmp_path, {name: HEADER + body for name, (body, _) in ENDLESS.items()})
     with environment(tmp_path), JudgeServer(reply=verdict) as server:
         printed = run(server).stdout

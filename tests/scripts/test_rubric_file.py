@@ -154,7 +154,6 @@ FAULTS = [
 
 @pytest.mark.parametrize(("old", "new", "place", "cure"), FAULTS)
 def test_an_error_names_file_line_field_and_cure(tmp_path, old, new, place, cure):
-    """In one line, as the first of the faults found."""
     text = MUSEUM.read_text(encoding="utf-8")
     assert old in text
     with pytest.raises(YamlFileError) as raised:
@@ -168,7 +167,6 @@ def test_an_error_names_file_line_field_and_cure(tmp_path, old, new, place, cure
 
 @pytest.mark.parametrize("name", ["museum_saturday", "library_facts", "step_free_walks"])
 def test_the_written_script_is_proper_python(name):
-    """It has a type for each field, and the question as the constant that others read."""
     rubric = read_rubric(EXAMPLES / f"{name}.yaml").rubric
     tree = ast.parse(script_of(rubric))
     classes = [node for node in tree.body if isinstance(node, ast.ClassDef)]
@@ -224,7 +222,6 @@ async def test_an_empty_value_fails_its_leaf_unasked(tmp_path, given):
 
 
 async def test_a_group_from_a_page_may_be_asked_for_as_a_whole(tmp_path):
-    """It is read in a request of its own."""
     text = SMALL.replace(
         "root:",
         "  figure:\n    ask: a line\n    page: https://lake.example/f\n    fields: {depth: the "
@@ -515,7 +512,6 @@ def test_placeholders_are_names_in_braces():
 
 
 def test_a_misspelled_field_is_suggested_as_it_is_written(tmp_path):
-    """With the names before it, so that it can be copied."""
     walks = (EXAMPLES / "step_free_walks.yaml").read_text(encoding="utf-8")
     text = walks.replace("sources: item.urls", "sources: item.url", 1)
     with pytest.raises(YamlFileError, match=r"'item.url': did you mean 'item.urls'"):

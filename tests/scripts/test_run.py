@@ -93,7 +93,6 @@ async def outcome_of(tmp_path, body):
     ],
 )
 def test_a_script_that_cannot_be_loaded_is_one_line(tmp_path, text, message):
-    """With the script's name, and its line where there is one; nothing of it stays imported."""
     path = Project(tmp_path).add_raw_script(text, "lake")
     loaded = set(sys.modules)
     with pytest.raises(EvalScriptError, match=message) as caught:
@@ -103,7 +102,6 @@ def test_a_script_that_cannot_be_loaded_is_one_line(tmp_path, text, message):
 
 
 def test_a_missing_script_is_named(tmp_path):
-    """It went away after the run had begun."""
     with pytest.raises(
         EvalScriptError,
         match=r"script lake\.py cannot be used: FileNotFoundError: .*lake\.py",
@@ -155,7 +153,7 @@ async def test_junk_is_no_result(tmp_path, returned, message):
 
 
 def test_a_result_nested_without_end_is_no_json(tmp_path):
-    """It would not come back from its file."""
+    """Such a result would not come back from its file."""
     nested = []
     for _ in range(100_000):
         nested = [nested]
@@ -199,14 +197,12 @@ def test_a_result_nested_without_end_is_no_json(tmp_path):
     ],
 )
 async def test_a_script_that_fails_is_one_line(tmp_path, body, message):
-    """With the script's own line; the traceback goes to the log."""
     with pytest.raises(EvalScriptError, match=message) as caught:
         await outcome_of(tmp_path, body)
     assert "\n" not in str(caught.value)
 
 
 async def test_the_traceback_is_logged(tmp_path, caplog):
-    """For whoever has to mend the script."""
     with pytest.raises(EvalScriptError):
         await outcome_of(tmp_path, "raise ValueError('bad luck')")
     assert "lake.py" in caplog.text
@@ -217,8 +213,6 @@ async def test_the_traceback_is_logged(tmp_path, caplog):
     "error", [JudgeUnavailableError("out of reach"), JudgmentMissingError("not stored")]
 )
 async def test_a_judges_failure_stays_what_it_is(tmp_path, error):
-    """It is not the script's fault."""
-
     async def fail():
         raise error
 

@@ -145,7 +145,6 @@ async def test_each_kind_of_change_is_noticed(tmp_path, monkeypatch, name):
     ],
 )
 async def test_reading_the_clock_is_noticed(tmp_path, claim, is_read):
-    """By the script itself or by a library for it, but not by our own code."""
     project = project_with(tmp_path, "", claim)
     [outcome] = await evaluate(project, ClaimJudge())
     clock = outcome.result.document["provenance"]["inputs"]["clock"]
@@ -260,13 +259,11 @@ class TestAsOf:
         assert self.claim(project)[0] == "2023-05-06T07:08:09 2023"
 
     def test_what_is_no_date_is_refused(self, project):
-        """It is not passed over in silence."""
         run = run_command("--agent_name", "bot", "--as_of", "spring", cwd=project.root)
         assert run.returncode == 2
         assert "neither a date such as 2025-03-14 nor 'answer'" in run.stderr
 
     def test_an_answer_without_a_proper_date_has_no_result(self, project):
-        """It is not judged by another date instead."""
         (project.root / "answers/bot/lake/answer_1.meta.json").write_text('{"created": "spring"}')
         with JudgeServer() as server:
             run = self.run(project, server, "--as_of", "answer")

@@ -31,7 +31,6 @@ async def logged(tmp_path, body, *, judge=None, reason=None):
 
 
 async def test_an_error_that_no_task_awaits_is_one_line(tmp_path, caplog, capfd):
-    """Without a traceback, there or on the screen."""
     body = (
         "held = asyncio.create_task(bad('a\\nstray'))\n"
         "asyncio.create_task(bad('let go'))\n"
@@ -83,7 +82,6 @@ def out_of_order(_claim):
     ids=["by itself", "by its judge"],
 )
 async def test_the_failure_of_the_script_itself_is_none_of_them(tmp_path, end, reason):
-    """It is the answer's reason, and no task that the script has started and forgotten."""
     body = (
         "from mind2web2.errors import EvalScriptError\n"
         "asyncio.create_task(bad('stray'))\n"

@@ -16,7 +16,6 @@ OWN = sorted(Path(FOLDER).rglob("*.py")) if FOLDER else [None]
 
 @pytest.mark.parametrize("script", FIXTURES, ids=lambda path: path.stem)
 async def test_a_script_of_the_usual_kind_runs(script, tmp_path):
-    """In passes and in program order it comes to one tree."""
     assert await problems(script, tmp_path, ["by hash"], needs_result=True) == []
 
 

@@ -28,7 +28,6 @@ def cells(both_pass, first_only, second_only, both_fail):
 
 
 def test_a_leaf_may_be_passed_by_a_share_of_the_second_side():
-    """It then counts in two cells."""
     counted = Cells()
     counted.add(True, 0.75)
     counted.add(False, 0.25)
@@ -47,7 +46,6 @@ def test_figures_of_tasks_that_are_all_alike():
 
 
 def test_coefficients_vary_with_the_tasks():
-    """Their intervals hold what was found, and are wider than nothing."""
     tasks = [cells(8, 1, 1, 10), cells(9, 0, 0, 11), cells(6, 3, 2, 9)] * 3
     found = figures_of({str(number): own for number, own in enumerate(tasks)})
     for each in (found.kappa, found.ac1):
@@ -75,7 +73,6 @@ def test_a_share_has_wilsons_interval_for_the_tasks(rows, expected):
 
 
 def test_few_tasks_have_no_interval_and_none_have_no_share():
-    """Their own variance is not known."""
     few = share_by_task([(1, 2)] * (MIN_TASKS - 1))
     assert (few.value, few.low, few.high) == (0.5, None, None)
     assert share_by_task([(1, 2)] * MIN_TASKS).low is not None

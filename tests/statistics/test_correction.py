@@ -20,7 +20,6 @@ def answers(exact):
 
 
 def test_a_judge_that_errs_alike_everywhere_is_corrected_by_the_difference():
-    """Its weight is 1, and every sample gives the same."""
     whole = answers({})
     for drawn in ((0, 2, 4, 6, 8, 10), (1, 3, 5, 7, 9, 11), (0, 3, 4, 7, 9, 10)):
         found, weight = correct_by_answers(answers({n: whole[n].cheap * 0.5 for n in drawn}))
@@ -62,7 +61,7 @@ def test_tasks_that_are_all_alike_leave_room_for_others_at_large():
 
 @pytest.mark.parametrize(("tasks", "size", "wrong"), [(40, 10, 0.1), (130, 26, 0.05)])
 def test_intervals_of_rare_wrong_passes_hold(tasks, size, wrong):
-    """In at least 93 of 100 samples, also where most of them show none or one."""
+    """The interval holds in 93 of 100 samples, also where most show no wrong pass or one."""
     held = 0
     for seed in range(100):
         chance = random.Random(seed)
@@ -79,7 +78,6 @@ def test_intervals_of_rare_wrong_passes_hold(tasks, size, wrong):
 
 
 def test_scores_of_all_answers_by_the_better_judge_are_the_mean():
-    """Exactly, whatever the cheap judge says."""
     exact = [0.3, 0.1, 0.9, 0.4, 0.6, 0.2, 0.8, 0.5, 0.5, 0.2, 0.7, 1.0]
     found, _ = correct_by_answers(answers(dict(enumerate(exact))))
     assert (found.estimate, found.below) == (pytest.approx(fmean(exact)), 0)
@@ -106,7 +104,7 @@ def test_a_sample_takes_tasks_in_turn():
 
 
 def test_more_answers_bring_the_interval_to_its_reach():
-    """As many as are said; half of it takes about four times as many."""
+    """Half the reach takes about four times as many answers."""
     exact = dict(zip((0, 3, 4, 7, 9, 10), (0.3, 0.1, 0.9, 0.4, 0.6, 0.2), strict=True))
     found, _ = correct_by_answers(answers(exact))
     assert found.more_wanted(1.0) == 0

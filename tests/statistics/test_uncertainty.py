@@ -68,7 +68,6 @@ def test_an_interval_holds_the_truth_as_often_as_it_says(task, mean, tasks):
 
 
 def test_an_interval_is_no_wider_than_it_has_to_be():
-    """With many tasks it is the one of the textbook."""
     draws = random.Random(3)
     values = [mixed(draws) for _ in range(400)]
     found = interval(values)
@@ -96,7 +95,7 @@ def test_with_few_tasks_an_interval_is_students():
 
 
 def test_an_interval_of_lopsided_values_reaches_further_to_their_long_side():
-    """By second-order theory (Hall 1988): g (2 z^2 + 1) / 6 sqrt(n) for a skewness of g."""
+    """Second-order theory (Hall 1988) gives g (2 z^2 + 1) / 6 sqrt(n) for a skewness of g."""
     values = [-log(1 - (number + 0.5) / 20) for number in range(20)]
     found = interval(values, None, resamples=20_000)
     above, below = found.high - fmean(values), fmean(values) - found.low
@@ -131,12 +130,10 @@ def test_all_or_none_is_no_certainty(values, expected):
     ],
 )
 def test_where_resampling_says_nothing_there_is_no_interval(values, limits):
-    """Rather than one of no width."""
     assert interval(values, limits) is None
 
 
 def test_the_same_seed_gives_the_same_interval():
-    """To the last digit, and another seed nearly the same."""
     draws = random.Random(5)
     values = [mixed(draws) for _ in range(60)]
     assert interval(values, seed=1) == interval(values, seed=1)
@@ -157,7 +154,6 @@ def test_these_numbers_stay():
     [(5, 2.5706), (6, 2.4469), (9, 2.2622), (29, 2.0452), (129, 1.9785)],
 )
 def test_students_quantiles(degrees, expected):
-    """As printed tables have them."""
     assert student_quantile(0.975, degrees) == pytest.approx(expected, abs=5e-4)
     assert student_quantile(0.025, degrees) == pytest.approx(-expected, abs=5e-4)
 

@@ -101,7 +101,6 @@ def test_storage_key(url, expected):
     ],
 )
 def test_spellings_of_one_page(spellings):
-    """All lead to one key."""
     keys = {lookup_key(spelling) for spelling in spellings}
     assert len(keys) == 1
     assert None not in keys
@@ -148,7 +147,6 @@ def test_different_pages(one, other):
     ids=lambda text: ascii(text)[:30],
 )  # fmt: skip
 def test_what_is_no_url_matches_nothing(text):
-    """It has no key, and nothing raises."""
     assert lookup_key(text) is None
 
 
@@ -288,7 +286,6 @@ def test_what_cannot_be_a_host_is_none(host):
     ],
 )
 def test_the_default_port_is_dropped(url, expected):
-    """Only the port that the scheme implies; other ports and users are part of the site."""
     assert str(site_of(split_url(url))) == expected
 
 
@@ -309,5 +306,4 @@ def test_what_names_no_site_is_none(url):
     [("www.a.com", "a.com"), ("wwww.a.com", "wwww.a.com"), ("www.", "www.")],
 )
 def test_a_leading_www_is_dropped(host, expected):
-    """Only the whole label, and never the whole host."""
     assert str(site_of(split_url(f"https://{host}")).without_www()) == expected

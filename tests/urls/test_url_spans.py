@@ -56,7 +56,6 @@ def test_an_address_and_its_place(text, written, url):
 
 @given(st.lists(PIECES, max_size=40).map("".join))
 def test_addresses_follow_one_another(text):
-    """In order and apart, whatever the text."""
     spans = list(url_spans(text))
     assert all(before.end <= after.start for before, after in pairwise(spans))
     assert all(0 <= span.start <= span.end <= len(text) for span in spans)
@@ -108,5 +107,4 @@ def test_bare_addresses(text, in_prose, in_code):
     ],
 )
 def test_is_bare_address(text, expected):
-    """The whole text, not a part of it."""
     assert is_bare_address(text) is expected

@@ -37,7 +37,6 @@ URL_TAILS = st.text(st.sampled_from("aA9/?&=#%2F41C3+;:@[]()é東_.~!\\ '\"<>|^`
     ],
 )
 def test_remove_utm_parameters(url, expected):
-    """Only tracking parameters go; everything else stays as it is written."""
     assert remove_utm_parameters(url) == expected
 
 
@@ -97,7 +96,6 @@ def test_normalize_url_simple(url, expected):
     ],
 )
 def test_normalize_url_for_browser(url, expected):
-    """Absolute and ASCII, with nothing left out."""
     assert normalize_url_for_browser(url) == expected
 
 
@@ -193,7 +191,6 @@ def test_a_long_text_of_near_urls_is_searched(unit):
 
 
 def test_urls_is_an_extraction_template():
-    """It holds a list of strings and demands it."""
     assert URLs(urls=["https://a.com"]).urls == ["https://a.com"]
     with pytest.raises(ValidationError):
         URLs.model_validate({})

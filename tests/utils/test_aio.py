@@ -63,7 +63,6 @@ async def test_an_error_reaches_everybody():
 
 
 async def test_work_goes_on_for_those_who_still_wait():
-    """Though the one who began it is cancelled."""
     shared, work = SharedWork(), Work()
     first, second = await callers(shared, work, "a", "a")
     first.cancel()
@@ -85,7 +84,6 @@ async def test_work_that_nobody_waits_for_is_given_up():
 
 
 async def test_who_comes_while_work_is_given_up_begins_anew():
-    """Rather than being cancelled along with it."""
     shared, work = SharedWork(), Work()
     (first,) = await callers(shared, work, "a")
     first.cancel()
@@ -115,7 +113,6 @@ class Crew:
 
 
 async def test_the_first_error_ends_the_others():
-    """They are cancelled and awaited before it is raised."""
     crew = Crew()
     with pytest.raises(ValueError, match="no"):
         await all_or_first_error([crew.work(0, 1000), crew.work(1, 1, ValueError("no"))])

@@ -145,7 +145,6 @@ def scripts(folder, lines):
 
 @pytest.mark.parametrize("ahead", ["values", None])
 async def test_what_the_toolkit_lacks_is_no_verdict(tmp_path, ahead):
-    """Even inside of the script's own ``try``: the reason names it and the line."""
     project = scripts(tmp_path, MISUSES)
     outcomes = await evaluate(
         project,
@@ -169,7 +168,6 @@ async def test_a_scripts_own_mistakes_stay_its_own(tmp_path):
 
 
 async def test_a_missing_import_is_named_with_its_line(tmp_path):
-    """It is named even if nothing catches it, and without any path of the machine."""
     project = Project(tmp_path)
     project.add_answer()
     project.add_raw_script("import asyncio\nfrom mind2web2.evaluator import Evaluater\n")

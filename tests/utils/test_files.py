@@ -103,8 +103,6 @@ def test_a_killed_writer_leaves_a_whole_file(tmp_path):
 
 @pytest.mark.parametrize("has_links", [True, False])
 def test_a_new_file_takes_no_other_ones_place(tmp_path, monkeypatch, has_links):
-    """This holds for file systems without links too; nothing is left behind."""
-
     def no_link(*_):
         raise OSError(errno.EPERM, "no links here")
 
@@ -160,7 +158,7 @@ no mount
     ],
 )
 def test_network_file_systems_are_known(tmp_path, place, kind):
-    """By the innermost and latest mount; a system without a list of mounts counts as local."""
+    """The innermost and latest mount counts; a system without a list of mounts counts as local."""
     mounts = tmp_path / "mountinfo"
     assert network_file_system(Path(place), mounts) is None
     mounts.write_text(MOUNTS)
@@ -199,7 +197,6 @@ def started_holder(path):
 
 
 def test_one_holder_at_a_time(path):
-    """In one process as well; given back, it is free, and nothing of it is left."""
     first, second = ProcessLock(path), ProcessLock(path)
     assert first.take()
     assert not second.take()
@@ -213,7 +210,6 @@ def test_one_holder_at_a_time(path):
 
 @pytest.mark.parametrize("end", ["give back", "kill"])
 def test_another_process_keeps_it_until_it_gives_it_back_or_ends(path, end):
-    """However it ends."""
     lock = ProcessLock(path)
     with started_holder(path) as holder:
         assert not lock.take()
@@ -228,7 +224,6 @@ def test_another_process_keeps_it_until_it_gives_it_back_or_ends(path, end):
 
 
 def test_another_thread_may_give_it_back(path):
-    """As with work that is handed to threads."""
     lock = ProcessLock(path)
     assert lock.take()
     thread = threading.Thread(target=lock.give_back)
@@ -238,7 +233,6 @@ def test_another_thread_may_give_it_back(path):
 
 
 def test_a_folder_that_cannot_be_made(tmp_path):
-    """The system's own error, for the caller to name the folder."""
     (tmp_path / "file").write_text("")
     with pytest.raises(OSError, match="file"):
         ProcessLock(tmp_path / "file" / "new" / ".lock").take()

@@ -37,7 +37,6 @@ def lines(tmp_path, suffix):
 
 
 def test_one_file_to_read_and_one_to_parse(tmp_path, logs):
-    """Both carry the stamp that is returned, and hold every line."""
     logger, stamp = logs(context={"task": "yu_lineage", "answer": "answer_1.md"})
     logger.debug("page cached url=%s", "https://zürich.example")
     assert re.fullmatch(r"20[0-9]{6}_[0-9]{6}", stamp)
@@ -58,7 +57,6 @@ def test_one_file_to_read_and_one_to_parse(tmp_path, logs):
 
 
 def test_an_exception_is_in_both_files(tmp_path, logs):
-    """With its traceback."""
     logger, _ = logs()
     try:
         raise RuntimeError("boom")
@@ -91,7 +89,6 @@ def test_any_extra_gives_one_line_of_json(tmp_path, logs, value):
 
 
 def test_a_structure_that_contains_itself_is_logged(tmp_path, logs):
-    """As text, in place of a lost line."""
     value = []
     value.append(value)
     logs()[0].info("x", extra={"given": value})
@@ -135,7 +132,6 @@ def test_loggers_of_one_name_do_not_share_files(tmp_path, logs):
 
 
 def test_nothing_is_handed_to_the_root_logger(logs, caplog):
-    """Neither the logger's lines nor those of one derived from it appear twice."""
     logger, _ = logs()
     logger.error("mine")
     create_sub_logger(logger, "part").error("mine too")
@@ -152,7 +148,6 @@ def test_nothing_stays_in_the_registry(logs):
 
 
 def test_a_sub_logger_writes_through_its_parent(tmp_path, logs):
-    """Under a name of its own; cleaning it up leaves the parent's files open."""
     logger, _ = logs()
     part = create_sub_logger(logger, "node_7")
     part.info("from the part")
@@ -163,7 +158,6 @@ def test_a_sub_logger_writes_through_its_parent(tmp_path, logs):
 
 
 def test_cleanup_closes_the_files(logs):
-    """Once or twice: handlers are gone and their files closed."""
     logger, _ = logs(console=True)
     files = [handler for handler in logger.handlers if isinstance(handler, logging.FileHandler)]
     streams = [handler.stream for handler in files]
@@ -174,7 +168,6 @@ def test_cleanup_closes_the_files(logs):
 
 
 def test_the_console_shows_warnings_in_one_line(logs, capsys):
-    """With task and answer and without the traceback, on standard error as it is at that moment."""
     logger, _ = logs(console=True, context={"task": "t", "answer": "answer_1.md"})
     logger.info("quiet")
     logger.warning("page\nblocked", exc_info=ValueError("two\nlines"))

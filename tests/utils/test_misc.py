@@ -82,5 +82,4 @@ def test_a_pillow_image_becomes_jpeg(mode):
     ],
 )
 def test_strip_extension(name, expected):
-    """Only the last extension of the name itself goes."""
     assert strip_extension(name) == expected

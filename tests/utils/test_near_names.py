@@ -18,7 +18,6 @@ _KNOWN = ["judge_model", "votes", "max_images"]
     ],
 )
 def test_the_name_that_is_spelled_most_alike_is_found(name, likeness, expected):
-    """Only if it is like enough."""
     assert nearest_name(name, _KNOWN, likeness) == expected
 
 
@@ -27,5 +26,4 @@ def test_the_name_that_is_spelled_most_alike_is_found(name, likeness, expected):
     [("vote", "did you mean votes?"), ("browser", "choose from three")],
 )
 def test_a_message_asks_for_the_near_name(name, expected):
-    """Without a near one it ends otherwise."""
     assert did_you_mean(name, _KNOWN, "choose from three") == expected

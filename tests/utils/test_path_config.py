@@ -92,13 +92,12 @@ def test_accents_may_be_written_apart_from_their_letters(tmp_path):
 
 
 def test_a_folder_named_like_a_script_is_none(tmp_path):
-    """Only a file is a script."""
+    """A folder is no script even if it is named like one."""
     (tmp_path / "eval_scripts" / "example" / "t.py").mkdir(parents=True)
     assert PathConfig(tmp_path).find_script("t") is None
 
 
 def test_names_that_leave_the_folder_are_refused(tmp_path):
-    """Neither a task nor a version is a path."""
     paths = project(tmp_path, "example/t")
     with pytest.raises(UsageError, match="task"):
         paths.find_script("../example/t")

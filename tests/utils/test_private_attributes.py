@@ -38,7 +38,6 @@ def test_the_tested_versions_have_what_we_use(package):
     "entry", PRIVATE_ATTRIBUTES, ids=lambda entry: f"{entry.kind}.{entry.attribute}"
 )
 def test_a_missing_attribute_names_package_version_and_cure(entry, monkeypatch):
-    """As after an upgrade that has renamed it."""
     __import__(entry.module)
     with monkeypatch.context() as patched:
         patched.setattr(sys.modules[entry.module], entry.kind, type(entry.kind, (), {}))
@@ -50,7 +49,6 @@ def test_a_missing_attribute_names_package_version_and_cure(entry, monkeypatch):
 
 
 def test_the_requirements_are_those_of_the_project():
-    """Each with an upper bound."""
     project = tomllib.loads(PROJECT.read_text(encoding="utf-8"))["project"]
     extras = project["optional-dependencies"]
     dependencies = {*project["dependencies"], *extras["ray"], *extras["arxiv"]}

@@ -144,7 +144,6 @@ INVISIBLE = st.sampled_from(
 
 @given(st.text(), INVISIBLE, st.text())
 def test_nothing_that_carries_a_message_is_left(before, carrier, after):
-    """Wherever it stands, but in flags that are made of it and behind characters it belongs to."""
     shown = make_visible(f"{before}.{carrier}{after}")
     assert f".{carrier}" not in shown
 
@@ -193,7 +192,6 @@ def test_an_amount_has_the_digits_that_tell_something(amount, words):
     ],
 )
 def test_a_given_amount_is_written_as_it_was(amount, words):
-    """Never in powers of ten."""
     assert dollars_as_given(amount) == words
 
 
@@ -294,7 +292,6 @@ def test_a_file_may_be_as_large_as_the_bound(tmp_path):
     ],
 )
 def test_anything_else_is_told(make, reason, tmp_path):
-    """Without waiting for whoever might write into a pipe, and before anything large is read."""
     make(tmp_path / "file")
     with pytest.raises(OSError, match=reason):
         read_regular_file(tmp_path / "file", 5)
@@ -311,5 +308,4 @@ def test_anything_else_is_told(make, reason, tmp_path):
     ],
 )
 def test_an_amount_stands_before_its_noun(amount, noun, text):
-    """In the singular only for one."""
     assert counted(amount, noun) == text

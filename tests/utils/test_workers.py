@@ -53,7 +53,7 @@ async def test_what_the_function_raises_is_raised_here(function, argument, error
 
 
 async def test_work_that_reads_the_input_meets_its_end():
-    """It does not read the pipe for calls, on which it would wait."""
+    """The worker would wait forever on the pipe for calls."""
     assert await run_in_worker(os.read, 0, 1, timeout_s=60) == b""
 
 
@@ -243,7 +243,6 @@ def test_the_start_of_a_worker_takes_no_time_from_its_call():
 
 
 def test_workers_that_do_not_start_blame_no_document():
-    """Where no worker comes up at all, the error is not one about a document."""
     program = "import sys; sys.executable = '/bin/false'" + PROGRAM + "main()\n"
     done = subprocess.run(
         [sys.executable, "-c", program],

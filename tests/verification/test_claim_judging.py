@@ -117,7 +117,6 @@ async def test_pages_at_hand_come_first(tmp_path):
 
 
 async def test_pages_to_be_captured_come_next(tmp_path):
-    """In the script's order again; those that cannot be had take their place in the evidence."""
     camera, judge = Camera(gone="c"), SlowJudge("e")
     cache = stored(tmp_path, b="b")
     verdict, leaf = await judged(judge, cache, "abcdef", browser_manager=camera)
@@ -136,7 +135,6 @@ async def test_the_next_pages_are_captured_meanwhile(tmp_path):
 
 @pytest.mark.parametrize("names", ["ab", "abc"])
 async def test_nothing_is_captured_before_it_is_needed(names, tmp_path):
-    """While a page at hand is judged, the uncached ones wait."""
     camera = Camera()
     judge = SlowJudge(names[-1], {names[-1]: 200})
     cache = stored(tmp_path, **{name: name for name in names})

@@ -67,7 +67,6 @@ async def test_models_may_be_named_apart(settings, models, tmp_path):
 
 
 async def test_a_claim_is_verified_from_the_answer(tmp_path):
-    """With a node, or for the bool alone."""
     client = ScriptedJudge()
     _, verifier = pair(client, stored(tmp_path))
     leaf = VerificationNode(id="leaf", desc="")
@@ -79,7 +78,6 @@ async def test_a_claim_is_verified_from_the_answer(tmp_path):
 
 
 async def test_a_claim_is_verified_against_pages(tmp_path):
-    """One, or several up to the first that supports it."""
     client = ScriptedJudge(lambda question: question.blocks["page address"] == OTHER)
     _, verifier = pair(client, stored(tmp_path))
     leaf = VerificationNode(id="leaf", desc="")
@@ -110,7 +108,6 @@ async def test_prerequisites_hold_here_too(tmp_path):
 
 
 async def test_templates_are_filled_from_answer_and_page(tmp_path):
-    """By position as published, the page's options by keyword."""
     client = ScriptedJudge([Town(name="Aa"), Town(name="Bb")])
     extractor, _ = pair(client, stored(tmp_path))
     assert (await extractor.simple_extract("which?", Town, "be kind")).name == "Aa"

@@ -89,7 +89,6 @@ async def test_the_answer_is_read_without_a_source():
 
 
 async def test_a_page_is_read_where_one_is_named(tmp_path):
-    """Its record says what of it was shown."""
     judge = ScriptedJudge(Town(name="Aa"))
     evaluator = started(judge, stored(tmp_path))
     await evaluator.extract("Which town?", Town, "town", PAGE, use_screenshot=False)
@@ -101,7 +100,6 @@ async def test_a_page_is_read_where_one_is_named(tmp_path):
 
 @pytest.mark.parametrize("source", [[PAGE], (), [], 3, HttpUrl(PAGE), {"url": PAGE}, False])
 async def test_anything_but_a_url_is_refused(source, tmp_path):
-    """One URL as a string, or None; else a ValueError, no question and no record."""
     judge = ScriptedJudge(Town())
     evaluator = started(judge, stored(tmp_path))
     with pytest.raises(ValueError, match="one URL"):
@@ -130,7 +128,6 @@ async def test_an_unavailable_page_gives_an_empty_instance(source, tmp_path):
 
 
 async def test_content_declined_twice_gives_an_empty_instance():
-    """It is listed among the rejections, and in the record."""
     client = ScriptedJudge(JudgeDeclinedError("content filter"))
     judge = as_judge(client)
     evaluator = started(judge)
@@ -146,7 +143,6 @@ async def test_content_declined_twice_gives_an_empty_instance():
     "failure", [JudgeError("down"), RuntimeError("down"), JudgeOutputError("down")]
 )
 async def test_a_judge_that_fails_is_no_empty_extraction(failure):
-    """It comes out of the call, and there is no result."""
     evaluator = started(ScriptedJudge(failure))
     with pytest.raises(JudgeError, match="down"):
         await evaluator.extract("Which?", Town)
@@ -178,7 +174,6 @@ async def test_a_page_too_long_is_halved(tmp_path):
 
 
 async def test_extractions_are_listed_in_the_order_of_their_calls(tmp_path):
-    """In the summary's ``info`` and in the records, whichever ends first (eval-scripts.md)."""
     judge = ScriptedJudge(lambda question: Town(name=question.blocks["what to extract"]))
     evaluator = started(judge, stored(tmp_path))
     slow = evaluator.extract("first", Town, "a", PAGE)

@@ -15,7 +15,6 @@ TASK, ANSWER, PAGES = load_pages()
 
 
 def test_there_are_cases_of_every_kind_half_of_the_claims_false():
-    """Over two hundred, no question twice."""
     claims = [case for case in CASES if isinstance(case.expected, bool)]
     assert (len(claims) >= 200, len(CASES) - len(claims) >= 40) == (True, True)
     assert Counter(case.expected for case in claims) == {
@@ -60,7 +59,7 @@ def check_prompt(case):
 
 
 def test_the_prompts_can_be_read_in_a_file():
-    """It is written again by: uv run python tests/judge_cases.py."""
+    """The file is written again by: uv run python tests/judge_cases.py."""
     assert PROMPTS.read_text(encoding="utf-8") == rendered()
 
 

@@ -98,7 +98,6 @@ def test_pictures_are_shown_in_full_detail():
 
 @given(ANY_TEXT, ANY_TEXT, ANY_TEXT, st.booleans())
 def test_claims_on_one_page_share_all_that_comes_before(answer, first, second, with_page):
-    """Byte for byte, part by part, up to the claim."""
     shown = page() if with_page else None
     one, two = (verification_messages("t", answer, shown, claim, "x") for claim in (first, second))
     assert one[0] == two[0]
@@ -179,7 +178,6 @@ def test_no_extra_instruction_is_not_mentioned(ask, nothing):
     [(page(), "Images of the page: 2."), (page(images=()), "No images are shown.")],
 )
 def test_messages_describe_the_images(shown, said):
-    """How many there are, or that there are none."""
     asked = question(verification_messages("t", "a", shown, "c", None))
     assert said in asked.text
     assert asked.images == [str(image) for image in shown.images]

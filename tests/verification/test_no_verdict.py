@@ -62,7 +62,6 @@ def _die():
 
 
 async def test_a_worker_that_dies_differs_from_a_damaged_document():
-    """So that claims on it are judged again next time."""
     with pytest.raises(WorkerError, match="crashed its worker process"):
         await run_in_worker(_die, timeout_s=60)
 

@@ -47,7 +47,6 @@ async def test_the_next_pages_are_begun_and_no_more():
 
 
 async def test_an_unavailable_page_is_no_error_yet():
-    """It may never be asked for."""
     workshop = Workshop()
     async with pages_ahead(workshop.prepare, ["a", "gone", "b"], 3) as reach:
         reach(0)

@@ -88,13 +88,11 @@ def test_the_first_text_that_has_it_counts():
 
 
 async def test_nothing_quoted_is_looked_up_nowhere():
-    """As for an image, or for what is missing."""
     assert await locate_quote(" \n", [("page", PAGE)]) is None
 
 
 @pytest.mark.parametrize("chars", [100, 100_000])
 async def test_texts_of_any_length_are_looked_through(chars):
-    """Long ones in a thread."""
     text = "the ferry leaves " * (chars // 17) + PAGE
     quote = await locate_quote("one librarian", [("page", text)])
     assert (quote.match, text[quote.start : quote.end]) == (
@@ -107,7 +105,6 @@ async def test_texts_of_any_length_are_looked_through(chars):
 
 @given(st.text(), st.data())
 def test_any_passage_is_found_with_its_place(text, data):
-    """Cut at any two places between words."""
     words = text.split()
     if not words:
         return
@@ -124,6 +121,5 @@ def test_any_passage_is_found_with_its_place(text, data):
 @example("", "\r")
 @example("a b", " ")
 def test_nothing_is_raised(text, quote):
-    """Whatever judge and page say."""
     looked = find_quote(quote, [("page", text)])
     assert (looked.start is None) == (looked.match == "not_found")

@@ -112,7 +112,6 @@ async def test_odd_claims_are_judged(claim):
     ["", " ", [None], ["", None], [" "], [[]], {""}, iter([None]), (), {}, b""],
 )
 async def test_sources_that_name_no_page_fail_the_claim(sources, cache):
-    """As a page that is unavailable does: no judge is asked."""
     judge = ScriptedJudge()
     evaluator = started(judge, cache)
     leaf = evaluator.add_leaf("leaf", "")
@@ -154,7 +153,6 @@ async def test_one_source_is_judged_against_its_page(sources, cache):
     ],
 )
 async def test_several_sources_stop_at_the_first_support(good, expected, checked, cache):
-    """They are checked in order, and any one page will do."""
     judge = supported_by(*good)
     assert await started(judge, cache).verify("claim", None, [PAGE, OTHER]) is expected
     assert asked(judge) == checked
@@ -246,7 +244,6 @@ async def test_what_is_no_url_is_a_page_that_cannot_be_had(address, cache):
 
 
 async def test_without_a_cache_no_page_can_be_had():
-    """That, too, is said."""
     judge = ScriptedJudge()
     evaluator = started(judge)
     leaf = evaluator.add_leaf("leaf", "")
@@ -258,7 +255,6 @@ async def test_without_a_cache_no_page_can_be_had():
 
 
 async def test_a_failed_prerequisite_costs_no_question():
-    """Neither a critical sibling's nor one that the script names."""
     judge = ScriptedJudge()
     evaluator = started(judge)
     gate = evaluator.add_custom_node(False, "gate", "")
@@ -277,7 +273,6 @@ async def test_a_failed_prerequisite_costs_no_question():
 
 
 async def test_a_skipped_leaf_skips_others():
-    """In a sequence, everything behind a failure is passed over."""
     judge = ScriptedJudge([False, False])
     evaluator = started(judge, strategy=AggregationStrategy.SEQUENTIAL)
     leaves = [evaluator.add_leaf(name, "") for name in "abc"]
@@ -294,7 +289,6 @@ async def test_a_skipped_leaf_skips_others():
     "named", [lambda node: [node], lambda node: node, lambda node: [None, node]]
 )
 async def test_extra_prerequisites_are_taken_as_scripts_give_them(named):
-    """A list, a single node, or a list with gaps."""
     evaluator = started()
     failed = evaluator.add_leaf(
         "failed", "", evaluator.add_parallel("elsewhere", ""), status="failed"
@@ -306,7 +300,6 @@ async def test_extra_prerequisites_are_taken_as_scripts_give_them(named):
 
 
 async def test_a_node_cannot_be_its_own_prerequisite():
-    """That is a ValueError; nothing is asked or written."""
     judge = ScriptedJudge()
     evaluator = started(judge)
     leaf = evaluator.add_leaf("leaf", "")
@@ -331,7 +324,7 @@ async def test_critical_siblings_verified_together_do_not_block_each_other(
 
 
 async def test_nothing_decided_at_the_same_time_blocks():
-    """Not even what needs no question: a leaf without a page, or one that is skipped."""
+    """Not even what needs no question blocks: a leaf without a page, or one that is skipped."""
     judge = ScriptedJudge()
     evaluator = started(judge, strategy=AggregationStrategy.SEQUENTIAL)
     first = evaluator.add_leaf("first", "")
@@ -385,7 +378,6 @@ async def test_a_vote_takes_the_requests_it_needs(opinions, settings, expected, 
 @pytest.mark.parametrize("num_trials", [0, 2, 4, -1, 3.0, "3"])
 @pytest.mark.parametrize("majority_vote", [True, False])
 async def test_trials_must_be_odd(num_trials, majority_vote):
-    """Otherwise a ValueError, and neither a question nor a verdict."""
     judge = ScriptedJudge()
     evaluator = started(judge)
     leaf = evaluator.add_leaf("leaf", "")

@@ -130,7 +130,6 @@ async def test_content_declined_twice_is_a_vote_against(cache):
 
 
 async def test_content_declined_once_is_asked_again():
-    """It may have been a whim; the answer then counts, and nothing is listed."""
     judge = as_judge(ScriptedJudge([JudgeDeclinedError("whim"), True]))
     assert await started(judge).verify("claim", None, num_trials=1)
     assert judge.ledger.rejections == []
@@ -175,7 +174,6 @@ async def test_a_page_too_long_is_halved_twice_at_most(room, shown, tmp_path):
 
 
 async def test_a_page_that_does_not_fit_even_so_is_a_failure(tmp_path):
-    """After two cuts the judge has failed for good: there is no verdict and no result."""
     judge = with_room_for(249)
     evaluator = started(judge, stored(tmp_path, depth="x" * 1000))
     leaf = evaluator.add_leaf("leaf", "")
@@ -202,7 +200,6 @@ async def test_later_trials_do_not_cut_what_was_cut_before(tmp_path):
 
 
 async def test_an_answer_too_long_is_a_failure():
-    """Where there is no page to cut there is nothing to be done."""
     judge = ScriptedJudge(ContextTooLongError("too long"))
     evaluator = started(judge)
     with pytest.raises(ContextTooLongError):
@@ -231,7 +228,6 @@ class BrokenCache:
 
 
 async def test_an_unexpected_error_fails_this_leaf_only():
-    """Its text is in the evidence; the others go on."""
     evaluator = started(cache=BrokenCache(RuntimeError("parser bug")))
     broken, fine = evaluator.add_leaf("broken", ""), evaluator.add_leaf("fine", "")
     results = await evaluator.batch_verify([("a", PAGE, broken, None), ("b", None, fine, None)])
@@ -266,7 +262,6 @@ def huge_sources():
 
 
 async def test_memory_that_runs_out_is_no_verdict():
-    """Wherever it does: the leaf stays undecided, and there is no result."""
     evaluator = started()
     leaf = evaluator.add_leaf("leaf", "")
     with pytest.raises(MachineError, match="no memory was left to verify node 'leaf'"):
@@ -277,7 +272,6 @@ async def test_memory_that_runs_out_is_no_verdict():
 
 
 async def test_an_unexpected_error_puts_the_result_in_doubt():
-    """Such a result is not taken over by a later run."""
     judge = as_judge(ScriptedJudge())
     evaluator = started(judge, BrokenCache(RuntimeError("parser bug")))
     await evaluator.verify("claim", evaluator.add_leaf("leaf", ""), PAGE)

@@ -35,7 +35,6 @@ async def violations_of(page, home, views):
 
 
 async def test_views_have_no_serious_violation(page, example_server):
-    """As axe-core's rules have it; a dark page differs in its colours alone."""
     views = {**VIEWS, f"{ANSWER}?leaf=tour_start_supported": ".node.current"}
     assert await violations_of(page, example_server, views) == {}
 
@@ -79,7 +78,6 @@ async def test_views_of_two_agents_have_no_serious_violation(page, rivals):
 
 
 async def test_an_audit_has_no_serious_violation(page, rivals, tmp_path):
-    """It is served without the other views."""
     session = AuditSession(
         Catalog(rivals.paths, [LONG_NAMES[0]]),
         AuditSettings(tmp_path / "audits", LONG_NAMES[0], "bob"),

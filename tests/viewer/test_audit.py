@@ -91,7 +91,6 @@ def test_an_auditor_labels_one_answer_after_the_other(results):
 
 
 async def test_an_auditor_labels_blind_by_keys(page, results, capsys):
-    """Through to the command's figures."""
     session = session_of(results)
     with served(catalog_of(results), {"audit": session.routes()}) as address:
         await page.goto(f"{address}#/audit")
@@ -153,14 +152,12 @@ async def test_a_held_or_repeated_key_labels_one_leaf(page, results):
 
 
 def test_audit_without_labels_says_how_to_make_some(results, capsys):
-    """In one line."""
     root = str(results.paths.eval_results_root)
     assert main(["metrics", AGENT, "--audit", "--eval_results_root", root]) == 2
     assert "mind2web2 view bot --audit YOUR_NAME" in capsys.readouterr().err
 
 
 def test_overview_shows_the_corrected_score_beside_the_raw_one(results):
-    """Once there are labels, without a new result."""
     folder = results.paths.project_root
     roots = CorrectionRoots(results.paths.eval_results_root, folder / "audits", folder / "rejudged")
 

@@ -31,7 +31,6 @@ def write(example_paths, tmp_path):
 
 
 async def test_file_says_what_it_is(page, write):
-    """Its content, the judge, and the commands that give the same scores."""
     address, _ = await asyncio.to_thread(write)
     await show(page, address, "#/overview")
     await page.get_by_role("link", name="about this file").click()
@@ -88,7 +87,6 @@ async def test_tasks_and_their_texts_are_left_out(page, write):
 def test_large_files_are_written_with_a_warning(
     write, example_paths, tmp_path, monkeypatch, capsys
 ):
-    """It names the options; pictures beyond the bound of a page are left out."""
     monkeypatch.setattr("mind2web2.cli.results.view.LARGE_FILE_BYTES", 1000)
     _, whole = write()
     assert "Leave pages out with --no_pages" in " ".join(capsys.readouterr().out.split())
@@ -101,7 +99,6 @@ def test_large_files_are_written_with_a_warning(
 
 @pytest.mark.parametrize("option", ["--tasks", "--task_id"])
 def test_unknown_tasks_are_named(example_paths, tmp_path, capsys, option):
-    """With the nearest one; no file is written."""
     path = tmp_path / "x.html"
     arguments = ["report", "example", "-o", str(path), option, "museum_sunday"]
     assert main([*arguments, "--eval_results_root", str(example_paths.eval_results_root)]) == 2
@@ -115,7 +112,6 @@ def test_unknown_tasks_are_named(example_paths, tmp_path, capsys, option):
     ids=lambda words: words[0],
 )
 def test_unknown_agents_are_named(example_paths, capsys, words):
-    """In one line, with the one that was meant and those that are there."""
     root = str(example_paths.eval_results_root)
     assert main([*words, "--eval_results_root", root]) == 2
     message = capsys.readouterr().err

@@ -90,7 +90,7 @@ async def test_every_attack_stays_text(page, homes, home):
 
 @pytest.mark.parametrize("home", ["server", "file"])
 async def test_escape_in_a_text_stays_as_written(page, homes, home):
-    """It does not control text direction, and its backslash is not part of the JSON around it."""
+    """The escape does not control text direction, and JSON does not read its backslash."""
     await page.goto(homes[home])
     number = ATTACKS.index(WRITTEN_ESCAPE)
     await page.goto(
@@ -126,7 +126,6 @@ async def _assert_inert(page):
 
 
 def test_file_says_that_it_may_connect_to_nothing(homes):
-    """Its policy has no source but its own blocks, and no data ends a block."""
     from pathlib import Path
     from urllib.request import url2pathname
 
@@ -141,7 +140,6 @@ def test_file_says_that_it_may_connect_to_nothing(homes):
 
 
 def test_only_the_session_is_served(homes):
-    """Under its own name, to pages of its own, with its key."""
     address = homes["server"]
     port = urlsplit(address).port
     token = address.partition("token=")[2]
@@ -156,7 +154,6 @@ def test_only_the_session_is_served(homes):
 
 
 def test_key_leaves_the_address_bar(homes):
-    """It becomes a cookie that no script reads and no other site sends."""
     address = homes["server"]
     status, _, answer = ask(address, f"/?{address.partition('?')[2]}")
     assert status == 303
@@ -167,7 +164,7 @@ def test_key_leaves_the_address_bar(homes):
 
 
 def test_key_of_this_session_counts_beside_an_old_cookie(homes):
-    """As after the viewer was started again at the same port."""
+    """The viewer was started again at the same port, so that the browser has an old cookie."""
     address = homes["server"]
     old = {"cookie": f"mind2web2_session_{urlsplit(address).port}=of-an-earlier-session"}
     assert ask(address, f"/?{address.partition('?')[2]}", old)[0] == 303
@@ -195,7 +192,6 @@ def test_a_viewer_for_other_machines_has_this_machines_names(results):
     ],
 )
 def test_names_that_lead_elsewhere_find_nothing(homes, place):
-    """With one line, and no trace of the program's inside."""
     address = homes["server"]
     cookie = {
         "cookie": f"mind2web2_session_{urlsplit(address).port}={address.partition('token=')[2]}"

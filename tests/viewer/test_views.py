@@ -39,7 +39,6 @@ async def open_view(page, home, view):
 
 
 async def test_overview_has_agents_and_a_cell_for_each_answer(page, home):
-    """With the metrics of the summary."""
     await show(page, home, "#/overview")
     await expect(page.locator("table.agents")).to_contain_text("60%")
     await expect(page.locator("table.matrix td.cell")).to_have_count(9)
@@ -48,7 +47,6 @@ async def test_overview_has_agents_and_a_cell_for_each_answer(page, home):
 
 
 async def test_figures_are_rounded_as_in_the_terminal(page, home):
-    """Halves of every kind, exact in binary or not."""
     values = [count / parts for parts in (8, 16, 40, 200, 1000) for count in range(parts + 1)]
     await show(page, home, "#/overview")
     shown = await page.evaluate(
@@ -80,7 +78,6 @@ def rivals(tmp_path):
 
 
 async def test_agents_are_drawn_with_their_intervals_best_first(page, rivals):
-    """Their order follows the chosen column and is in the address; figures stand beside it."""
     with served(Catalog(rivals.paths)) as home:
         await show(page, home, "#/overview")
         names = page.locator("table.agents tbody th bdi")
@@ -174,7 +171,6 @@ async def test_answer_shows_gates_skips_and_the_text(page, home):
 
 
 async def test_evidence_marks_the_quoted_passage(page, home):
-    """It is in view, beside the claim and the votes with their reasons."""
     await show(page, home, EVIDENCE)
     await expect(page.locator("mark")).to_have_text("| Saturday | 11:00 and 14:30 |")
     await expect(page.locator("mark")).to_be_in_viewport()
@@ -188,14 +184,12 @@ async def test_evidence_marks_the_quoted_passage(page, home):
 
 
 async def test_pages_of_a_pdf_are_pictures(page, home):
-    """As the judge was shown them."""
     await show(page, home, EVIDENCE.replace("tour_start_supported", "ferry_crossing"))
     await page.get_by_role("tab", name="Pages").click()
     await expect(page.locator(".images img")).to_have_count(2)
 
 
 async def test_comparison_lists_differences_and_flips(page, home):
-    """The largest first."""
     await show(page, home, "#/compare?a=example+%2F+answer_1&b=example+%2F+answer_3")
     await expect(page.locator("table.changes tbody tr")).to_have_count(3)
     await expect(page.locator("table.changes tbody tr").first).to_contain_text("\u22120.5")
@@ -205,7 +199,6 @@ async def test_comparison_lists_differences_and_flips(page, home):
 
 
 async def test_a_flip_shows_both_claims_and_its_cause(page, tmp_path):
-    """As ``compare`` has it; the answer is named, and one claim is shown once."""
     made = Results(tmp_path)
     for agent, claim, passed in (
         ("old", "The Alder has 16 GB.", True),
@@ -230,7 +223,6 @@ async def test_a_flip_shows_both_claims_and_its_cause(page, tmp_path):
 
 @pytest.mark.parametrize(("count", "text"), [(1, "1 leaf"), (2, "2 leaves")])
 async def test_flips_are_counted(page, tmp_path, count, text):
-    """One leaf, or several leaves."""
     made = Results(tmp_path)
     for agent, passed in (("old", True), ("new", False)):
         leaves = [leaf(f"l{place}", "A claim", passed=passed) for place in range(count)]
@@ -272,7 +264,6 @@ async def test_comparison_of_agents_has_its_tests(page, tmp_path):
 
 
 async def test_a_run_without_an_answer_has_one_reason(page, tmp_path):
-    """It counts as 0, and no script has judged it."""
     made = Results(tmp_path)
     made.add(result("old", "answer_1", [leaf("l", "A claim")]), "lake")
     entry = {
@@ -291,7 +282,6 @@ async def test_a_run_without_an_answer_has_one_reason(page, tmp_path):
 
 
 async def test_a_judge_that_failed_its_check_is_named_first(page, tmp_path):
-    """Above the numbers that rest on it, and in the report."""
     made = Results(tmp_path)
     content = result("old", "answer_1", [leaf("l", "A claim")])
     check = {
@@ -335,7 +325,6 @@ async def test_mistakes_of_the_script_are_named(page, tmp_path):
 
 
 async def test_what_is_not_there_is_said(page, home):
-    """In one line, with a way on."""
     await show(page, home, "#/answer/example/museum_saturday/answer_77")
     await expect(page.locator(".notice.error")).to_be_visible()
     await show(page, home, "#/nowhere")
@@ -344,7 +333,7 @@ async def test_what_is_not_there_is_said(page, home):
 
 
 async def test_messages_are_exactly_those_of_the_judgment(page, example_server):
-    """Their hash is the judgment's key."""
+    """The hash of the messages is the judgment's key."""
     await show(page, example_server, EVIDENCE)
     await page.locator("details.messages summary").first.click()
     await expect(page.locator("details.messages").first).to_contain_text("Exactly these messages")
@@ -365,7 +354,6 @@ async def test_views_fit_narrow_windows(page, example_server):
 
 
 async def test_file_opens_without_a_network(browser, example_file):
-    """It asks for nothing but itself."""
     context = await browser.new_context(offline=True)
     page = await context.new_page()
     asked = []
@@ -378,7 +366,6 @@ async def test_file_opens_without_a_network(browser, example_file):
 
 @pytest.mark.parametrize("is_file", [False, True])
 async def test_leaves_of_a_task_have_their_counts_and_marks(page, rivals, is_file):
-    """The same from the server and in a report."""
     hidden = {**leaf("idle", "It is cold.", passed=False), "status": "skipped"}
     for number in range(1, 4):
         leaves = [leaf("name", "It is a lake."), leaf("depth", "x", passed=number < 2)]

@@ -167,7 +167,6 @@ async def test_failed_lookups_say_whether_they_may_pass(error, kind, is_transien
 
 
 async def test_a_failed_lookup_is_made_again():
-    """Only answers are kept."""
     resolve, asked = names(socket.gaierror(socket.EAI_AGAIN, "try again"), "8.8.8.8")
     finder = Destinations(PUBLIC, resolve)
     with pytest.raises(DestinationFailedError):
@@ -196,7 +195,6 @@ async def test_mapped_hosts_go_where_they_are_mapped():
 
 
 async def test_the_systems_names_are_found():
-    """Without a resolver of our own the system's is asked, off the event loop."""
     with pytest.raises(DestinationFailedError) as failed:
         await Destinations(PUBLIC).find("no-such-host.invalid", 80)
     assert failed.value.failure.kind in {"name_not_found", "dns_failure"}
@@ -313,7 +311,6 @@ def test_what_python_calls_private_is_refused(address):
     ],
 )
 def test_other_spellings(spelling, address):
-    """With brackets or a dot at the end, in capitals, short, with leading zeros."""
     assert literal_address(spelling) == ip_address(address)
 
 
@@ -353,7 +350,6 @@ def test_numbers_that_are_no_addresses(text):
     st.integers(1, 4),
 )
 def test_every_spelling_of_every_address(address, style, parts):
-    """Decimal, octal and hexadecimal, in one to four parts."""
     value = int(address)
     leading = [(value >> 8 * (3 - position)) & 0xFF for position in range(parts - 1)]
     last = value & ((1 << 8 * (5 - parts)) - 1)

@@ -134,8 +134,6 @@ async def test_a_connection_that_breaks_off_does_not_end_as_if_it_were_whole():
 
 
 async def test_the_limit_of_bytes_cuts_everything():
-    """Past the limit every connection ends, and no more are made."""
-
     async def pour(_, writer):
         while True:
             writer.write(bytes(65536))
@@ -175,7 +173,6 @@ async def test_the_number_of_connections_is_bounded():
 
 
 async def test_silent_clients_and_silent_tunnels_are_cut():
-    """Neither a client that says nothing nor a connection without a byte stays for long."""
     limits = ProxyLimits(handshake_timeout_s=0.05, idle_timeout_s=0.05)
     async with tcp_server(silence) as server, proxied(limits=limits) as session:
         async with raw(session) as (reader, _):
@@ -276,7 +273,6 @@ async def test_failures_are_recorded_with_their_kind(resolve, kind, is_transient
 
 
 async def test_optimistic_sessions_reset_what_fails():
-    """If success was told in advance, the connection is reset, and the record says why."""
     async with (
         tcp_server(echo) as server,
         FilteringProxy(
@@ -345,7 +341,7 @@ async def test_what_is_not_offered_is_declined(request_bytes, answer):
 
 
 async def test_a_refusal_can_be_asked_for():
-    """For browsers that do not use the proxy."""
+    """Browsers that do not use the proxy get the refusal as a reply."""
     async with FilteringProxy(NetworkSettings(), resolve=resolve_to_loopback) as proxy:
         refused = await proxy.refusal_of("site.example", 80)
         assert ("loopback" in refused.reason, refused.is_private) == (True, True)

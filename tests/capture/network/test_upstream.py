@@ -46,7 +46,7 @@ PROXIES = {"http": "http://a.example:80", "https": "http://b.example:443"}
     ],
 )
 def test_which_proxy_a_connection_takes(host, port, no_proxy, expected):
-    """By port, unless NO_PROXY lists the host."""
+    """The port decides, unless NO_PROXY lists the host."""
     upstream = upstream_for(host, port, {**PROXIES, "no": no_proxy})
     assert (upstream and upstream.host) == expected
 
@@ -56,7 +56,6 @@ def test_which_proxy_a_connection_takes(host, port, no_proxy, expected):
     ["socks5://u:secret@h:1", "http://", "http://u:secret@h:x", "ftp://u:secret@h"],
 )
 def test_an_unusable_proxy_is_an_error_that_hides_its_password(url):
-    """It says what a proxy looks like instead."""
     with pytest.raises(UsageError, match="HOST:PORT") as error:
         Destinations(NetworkSettings(proxies={"https": url}))
     assert "secret" not in str(error.value)
@@ -103,7 +102,6 @@ async def test_private_addresses_and_names_stay_refused(host):
 
 @pytest.mark.parametrize("tunnels_to", [None, 443])
 async def test_a_page_is_captured_through_a_proxy(browser, tunnels_to, caplog):
-    """With TLS by a tunnel, without as a plain request where the proxy tunnels nothing else."""
     caplog.set_level(logging.DEBUG)
     with ToothedSite() as site:
         async with http_proxy(site.host_map, tunnels_to=tunnels_to) as proxy:
@@ -128,7 +126,6 @@ async def test_a_page_is_captured_through_a_proxy(browser, tunnels_to, caplog):
 
 
 async def test_a_download_takes_the_proxy_of_the_environment(monkeypatch):
-    """As captures do by default; a proxy that wants other credentials is named, without them."""
     with SmallSite() as site:
         site.pages["/file"] = b"whole"
         address = ("127.0.0.1", site.port)
@@ -143,7 +140,6 @@ async def test_a_download_takes_the_proxy_of_the_environment(monkeypatch):
 
 
 async def test_a_proxy_that_is_down_is_named():
-    """Such a failure may pass."""
     with (
         downloads_from(NetworkSettings(proxies={"http": "http://127.0.0.1:9"})),
         pytest.raises(CaptureError, match=r"proxy 127\.0\.0\.1:9 cannot be reached"),

@@ -126,7 +126,6 @@ async def test_content_about_cookies_is_no_banner(page, html, kept):
 
 
 async def test_a_page_with_nothing_but_a_banner_is_a_consent_wall(page):
-    """Where nothing is behind the banner, the result says so."""
     _, result = await cleared(page, banner("Accept", style=COVER))
     assert result.consent_wall is not None
     assert result.consent_wall.startswith("We use cookies")
@@ -171,7 +170,6 @@ async def test_dialogs_are_closed_and_their_text_is_kept(page):
     ids=["a dialog", "a newsletter", "a backdrop"],
 )
 async def test_covers_without_a_button_are_moved_aside(page, cover, text):
-    """They cover nothing afterwards, and their text is read once, at the page's end."""
     loaded, _ = await cleared(page, ARTICLE + cover)
     seen = await loaded.seen()
     assert text in seen.removeprefix(seen[: len(seen) // 2])

@@ -151,7 +151,6 @@ async def test_pages_that_scroll_smoothly_are_scrolled_all_the_same(page):
 
 
 async def test_the_time_is_bounded(page):
-    """Past its deadline, scrolling stops and the result says so."""
     loaded = await load(page, f"<div style='height:30000px'></div>{LISTENS}")
     result = await scroll_through(loaded.worlds, 0.05, loaded.rest)
     assert result.is_cut
@@ -159,7 +158,6 @@ async def test_the_time_is_bounded(page):
 
 
 async def test_a_step_that_is_cut_off_is_taken_back(page):
-    """It has scrolled, though nobody heard of it."""
     loaded = await load(page, f"<div style='height:30000px'></div>{LISTENS}")
 
     class CutOff(FrameWorld):
@@ -296,7 +294,6 @@ FADES = {
 
 @pytest.mark.parametrize("name", FADES)
 async def test_text_that_fades_in_while_scrolling_is_visible(page, name):
-    """By a script or a style sheet, whether it stays or fades out once it has left the window."""
     parts = "".join(f"<p style='margin:900px 0'>Part {n}.</p>" for n in range(9))
     loaded, _ = await scrolled(page, FADES[name] + parts + "<div style='opacity:0'>Hidden</div>")
     seen = await loaded.seen()

@@ -120,8 +120,6 @@ async def test_a_frame_within_a_cell_stays_in_its_row(page):
 
 
 async def test_a_frame_of_another_site_is_read_too(page):
-    """Its document lives in another process."""
-
     async def serve(reader, writer):
         head = await reader.readuntil(b"\r\n\r\n")
         port = writer.get_extra_info("sockname")[1]
@@ -173,7 +171,6 @@ async def test_text_cannot_pass_for_a_frame(page):
 
 
 async def test_nesting_without_end_is_read(page):
-    """As deep as the browser itself can lay out, three times what its parser lets through."""
     script = """() => { let at = document.body;
         for (let i = 0; i < 1500; i++) at = at.appendChild(document.createElement('div'));
         at.append('deep'); }"""
@@ -206,7 +203,6 @@ async def test_password_fields_are_counted(page):
 
 
 async def test_a_page_without_a_document_element_is_empty(page):
-    """There is nothing to be read, which is not an error."""
     await page.goto(
         "data:text/html,<script>setTimeout(() => document.documentElement.remove())</script>x"
     )

@@ -164,7 +164,6 @@ async def test_many_sections_and_tabs_are_opened(page):
 
 
 async def test_tabs_beyond_the_bound_are_reported(page):
-    """Where there are more tabs than are opened, the result says how many were not."""
     tabs = "".join(f"<button role=tab aria-controls=t{n}>{n}</button>" for n in range(90))
     panels = "".join(f"<p id=t{n} {'hidden' if n else ''}>Panel {n}.</p>" for n in range(90))
     loaded, result = await unfolded(page, f"<div role=tablist>{tabs}</div>{panels}")
@@ -263,7 +262,6 @@ async def test_sections_that_a_hidden_box_shows_are_opened(page, style):
 
 
 async def test_a_box_that_is_to_be_seen_keeps_its_state(page):
-    """Its section is shown beside it, and the page still shows the box as it was."""
     html = "<style>.s { display: none } :checked ~ .s { display: block }</style>"
     html += (
         "<div><input type=checkbox id=b><label for=b>Details</label><p class=s>Depth 80 "

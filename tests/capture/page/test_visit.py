@@ -85,7 +85,6 @@ async def test_a_page_on_the_way_to_another_is_not_stayed_on(visit, tooth):
     ],
 )
 async def test_a_page_is_held_in_place(visit, tooth, held_back):
-    """Wherever it tries to go once it has shown its content."""
     async with visit(tooth) as visited:
         assert FACT in (await visited.state()).text
         assert f"/teeth/{tooth}" in visited.navigation.document.url
@@ -98,7 +97,6 @@ async def test_a_page_is_held_in_place(visit, tooth, held_back):
 
 @pytest.mark.parametrize("tooth", ["alerts", "busy", "busy-at-once", "print-loop"])
 async def test_a_page_that_never_rests_is_stopped_and_read(visit, tools, tooth, monkeypatch):
-    """Its content is there; a page whose script was stopped counts as incomplete."""
     monkeypatch.setattr(visit_module, "_BLOCKED_AFTER_S", 1.5)
     limits = replace(tools[1], settle_timeout_s=2.0)
     async with visit(tooth, limits) as visited:
@@ -110,7 +108,6 @@ async def test_a_page_that_never_rests_is_stopped_and_read(visit, tools, tooth, 
 
 @pytest.mark.parametrize("tooth", ["silent-body", "endless-stream"])
 async def test_a_document_without_end_is_read_as_far_as_it_came(visit, tools, tooth):
-    """Within the time that a page may take to load."""
     limits = CaptureSettings(network=tools[1].network, load_timeout_s=2.0)
     async with visit(tooth, limits) as visited:
         assert FACT in (await visited.state()).text
@@ -149,7 +146,6 @@ async def test_a_page_that_yields_nothing_says_why(visit, tooth, kind, transient
     ],
 )
 async def test_a_file_comes_from_the_one_response(visit, tools, tooth, kind):
-    """It is not asked for a second time."""
     site = tools[0]
     before = site.hits(f"/teeth/{tooth}")
     async with visit(tooth) as visited:
@@ -159,7 +155,7 @@ async def test_a_file_comes_from_the_one_response(visit, tools, tooth, kind):
 
 @pytest.mark.parametrize("tooth", ["landing.pdf", "attached.html"])
 async def test_a_page_under_a_files_name_is_a_page(visit, tooth):
-    """Neither the ending of an address nor an attachment's header makes a file of it."""
+    """Neither the ending of an address nor an attachment's header makes a file of a page."""
     async with visit(tooth) as visited:
         assert visited.navigation.document.file is None
         assert FACT in (await visited.state()).text

@@ -31,7 +31,6 @@ LOOPS = {
 
 @pytest.mark.parametrize("name", LOOPS)
 def test_a_script_without_end_is_named_with_the_option(tmp_path, monkeypatch, name):
-    """It is stopped after the time limit of one answer, and the others are rehearsed."""
     monkeypatch.chdir(tmp_path)
     project = Project(tmp_path)
     project.add_raw_script(LOOPS[name], task=name)
@@ -47,7 +46,6 @@ def test_a_script_without_end_is_named_with_the_option(tmp_path, monkeypatch, na
 
 
 def test_a_rehearsal_that_is_stopped_leaves_no_process_behind(tmp_path):
-    """Its worker processes end with it, whatever their scripts do."""
     os.mkfifo(tmp_path / "started")
     text = f"{HEAD}    with open('{tmp_path}/started', 'w') as file:\n"
     text += "        file.write(str(os.getpid()))\n    while True:\n        pass\n"
@@ -69,7 +67,6 @@ def test_a_rehearsal_that_is_stopped_leaves_no_process_behind(tmp_path):
 
 
 def test_long_work_says_how_far_it_is():
-    """With the task that takes longest."""
     progress = RehearsalProgress(130, done=12, running={"lake": time.monotonic()})
     expected = "rehearsed 12 of 130 tasks; lake takes 0 s so far"
     assert RehearsalDisplay(progress).totals_line() == expected
@@ -77,7 +74,6 @@ def test_long_work_says_how_far_it_is():
 
 @pytest.mark.parametrize(("line", "reason"), [("breakpoint()", "BdbQuit"), ("input()", "EOFError")])
 def test_a_script_that_waits_for_a_person_ends_there(tmp_path, monkeypatch, line, reason):
-    """It has no terminal, so that its input is at its end."""
     monkeypatch.chdir(tmp_path)
     Project(tmp_path).add_raw_script(f"{HEAD}    {line}\n")
     outcome = call(main, "rehearse")

@@ -7,7 +7,6 @@ from mind2web2.cli import main
 
 @pytest.mark.parametrize("options", [[], ["--python"], ["--question", 'Which: one? {x} "y" #z']])
 def test_a_new_task_passes_its_rehearsal(tmp_path, monkeypatch, capsys, options):
-    """With its variants; a second one of the same name is refused."""
     monkeypatch.chdir(tmp_path)
     assert main(["new", "my_task", *options]) == 0
     assert main(["rehearse", "my_task", "--write_cases", "--strict", "-v"]) == 0

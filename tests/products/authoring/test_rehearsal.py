@@ -163,7 +163,6 @@ def script(folder, old="FAULT", new="pass"):
 
 @pytest.mark.parametrize("name", FAULTS)
 def test_a_planted_fault_is_named(tmp_path, name):
-    """With the leaf or field that is at fault."""
     old, new, (kind, place) = FAULTS[name]
     report = rehearse_task(plan(tmp_path, script(tmp_path, old, new)))
     found = [each for each in report.findings if each.kind == kind and place in each.message]
@@ -332,7 +331,6 @@ def project(folder, *names):
 
 
 def test_variants_of_a_perfect_answer(tmp_path, monkeypatch, capsys):
-    """They are written with today's scores and verdicts; a later change of the rubric shows."""
     monkeypatch.chdir(tmp_path)
     cases = project(tmp_path, "step_free_walks.yaml")
     assert main(["rehearse", "step_free_walks", "--write_cases", "--strict", "-v"]) == 0
@@ -431,7 +429,6 @@ def test_a_case_that_is_wrong_costs_no_other(tmp_path, header):
 
 
 def test_a_case_may_come_from_windows(tmp_path):
-    """With its line breaks and a byte order mark."""
     path = tmp_path / "perfect.md"
     path.write_bytes("\ufeff---\r\nexpect: 0.5\r\n---\r\n\r\nReed Loop\r\n".encode())
     case = read_case(path)
@@ -440,7 +437,6 @@ def test_a_case_may_come_from_windows(tmp_path):
 
 @pytest.mark.parametrize("broken", ["step_free_walks.yaml", "another.md"])
 def test_what_cannot_be_rehearsed_is_an_error(tmp_path, monkeypatch, capsys, broken):
-    """Without ``--strict`` too, in contrast to a finding."""
     monkeypatch.chdir(tmp_path)
     cases = project(tmp_path, "step_free_walks.yaml")
     assert main(["rehearse"]) == 0
@@ -452,7 +448,6 @@ def test_what_cannot_be_rehearsed_is_an_error(tmp_path, monkeypatch, capsys, bro
 
 
 def test_without_a_sound_perfect_case_others_need_facts(tmp_path):
-    """They say so; the broken one names its line."""
     cases = project(tmp_path, "step_free_walks.yaml")
     (cases / "perfect.md").write_text("---\nexpect: x\n---\n", encoding="utf-8")
     (cases / "other.md").write_text("---\nexpect: 0\n---\n", encoding="utf-8")
@@ -489,7 +484,6 @@ def test_cases_state_facts_and_leaves(tmp_path):
 
 
 def test_a_real_judge_decides_the_same_cases(tmp_path, monkeypatch, capsys):
-    """Its verdicts are held against the same expectations; pages come from a cache."""
     monkeypatch.chdir(tmp_path)
     cases = project(tmp_path, "step_free_walks.yaml")
     header = json.loads((cases / "perfect.md").read_text(encoding="utf-8").splitlines()[1])

@@ -70,7 +70,6 @@ async def test_landing_pages_and_copies_stand_in_and_are_named(tmp_path: Path) -
 
 
 def test_a_host_is_invented_only_where_the_public_web_has_answered(tmp_path: Path) -> None:
-    """Without an answer, this machine may be offline."""
     gone = "https://no-such-host.invalid/a"
     check = Check("dams", "", read_report(f"It is tall [1].\n\n[1]: {gone}\n"), tmp_path)
     pages = check.cache.of(TASK)

@@ -57,7 +57,6 @@ def exported(root, path, *more):
 
 
 def test_a_run_is_an_epoch_and_a_leaf_is_in_the_metadata(log):
-    """With the figures of Inspect: the mean over tasks of the means of their epochs."""
     read = read_log(log)
     assert read.status == "success"
     assert (read.eval.task, read.eval.model) == ("mind2web2", "example")
@@ -77,7 +76,6 @@ def test_a_run_is_an_epoch_and_a_leaf_is_in_the_metadata(log):
 
 
 def test_an_answer_without_a_result_is_unscored(root, tmp_path):
-    """It is no 0, and counts in no figure."""
     copy = tmp_path / "eval_results"
     subprocess.run(["cp", "-r", root, copy], check=True)
     for result in (copy / "example/museum_saturday/answer_1/results").glob("*.json"):
@@ -105,7 +103,6 @@ def test_an_answer_without_a_result_is_unscored(root, tmp_path):
     ],
 )
 def test_other_exports_are_refused(root, tmp_path, name, more, message):
-    """In one line."""
     outcome = exported(root, tmp_path / name, *more)
     assert outcome.returncode == 2
     assert message in outcome.stderr
@@ -127,7 +124,6 @@ CLAIMS = {"deep": ("The lake is deep.", None), "wide": ("The lake is wide.", Non
 
 
 def test_inspect_runs_the_task_by_its_name(tmp_path):
-    """With any solver; a sample at which the judge fails is unscored."""
     Project(tmp_path).add_script(CLAIMS)
     (tmp_path / "tasks.csv").write_text("task_id,task_description\nlake,How deep?\n")
     (tmp_path / "agent.py").write_text(_SOLVER)

@@ -119,7 +119,6 @@ def test_the_nodes_share_a_budget(project):
 
 @pytest.mark.usefixtures("cluster")
 async def test_pages_are_captured_on_nodes():
-    """By the browser of a node, which refuses a page as it would here."""
     settings = CaptureSettings(network=NetworkSettings(allow_private_network=True))
     with LocalHttp(lambda _: Answer(b"<p>The lake is deep.")) as site:
         async with ray_capturer(BrowserSetup(settings, 2, 0)) as capturer:

@@ -58,7 +58,6 @@ def spans_of(receiver, name):
 
 @pytest.mark.usefixtures("project")
 def test_each_answer_is_a_span_and_each_request_its_child(judge, receiver):
-    """With the attributes of the GenAI conventions, and the score."""
     assert evaluate(judge).returncode == 0
     answers = {span.span: span for span in spans_of(receiver, "evaluate_answer")}
     assert sorted(span.attributes["mind2web2.answer"] for span in answers.values()) == [
@@ -138,7 +137,6 @@ def test_the_environment_can_switch_it_off(judge, receiver, monkeypatch):
 
 
 def test_nothing_of_it_is_imported_while_it_is_off():
-    """Not even by the command that would export."""
     code = (
         "import sys, mind2web2.cli.evaluate_run;"
         "print([name for name in sys.modules if name.startswith('opentelemetry')])"

@@ -109,7 +109,6 @@ def test_the_same_judge_is_asked_afresh(project):
 
 
 def test_another_judge_is_compared_with_the_results(project):
-    """It differs at one leaf of four in one direction."""
     _, judge = project
     judge.fickle = ("nothing",)
     found = rejudged("bot", "--judge_model", "judge-2")
@@ -129,7 +128,6 @@ def test_another_judge_is_compared_with_the_results(project):
 
 
 def test_an_estimate_asks_and_writes_nothing(project):
-    """It is that of one judgment."""
     root, judge = project
     asked = len(judge.models)
     run = call(main, "rejudge", "bot", "--estimate")

@@ -64,7 +64,6 @@ def sampled(*words):
 
 
 def test_a_sample_corrects_the_score_and_is_continued(project):
-    """Only its answers are asked for; a larger one with the same seed adds to it."""
     _, asked = project
     first = sampled("--sample", "8")
     # Four leaves with two votes each.
@@ -146,7 +145,6 @@ PRICED = ("rejudge", "bot", "--judge_model", "gpt-5-mini", "--json")
 
 @pytest.mark.usefixtures("project")
 def test_the_price_of_a_sample_stands_beside_that_of_all_answers():
-    """In dollars, by what the strong judge's replies cost."""
     run = call(main, *PRICED, "--sample", "8")
     found = json.loads(run.stdout)
     assert found["cost_usd"] > 0

@@ -62,7 +62,6 @@ def processes_of(project):
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT])
 def test_nothing_outlives_a_run_that_is_ended(project, number):
-    """However it ends: its scripts, what they have started, and the fork server."""
     is_asked, is_over = threading.Event(), threading.Event()
 
     def never(_body):
@@ -83,10 +82,7 @@ def test_nothing_outlives_a_run_that_is_ended(project, number):
 
 
 async def test_a_killed_fork_server_costs_no_answer(project, homes):
-    """Its scripts go on, and their processes end with the answer.
-
-    Another fork server serves later runs.
-    """
+    """The scripts go on and end with their answers; another fork server serves later runs."""
     pids = []
 
     def kill(_claim):
@@ -120,7 +116,6 @@ async def test_a_judge_that_fails_while_the_fork_server_dies_is_the_reason(proje
 
 
 async def test_a_fork_server_that_cannot_start_is_a_reason(project, homes, monkeypatch):
-    """It says what failed."""
     monkeypatch.setattr(sys, "executable", "/bin/false")
     [outcome] = await evaluate(project, ClaimJudge(), isolation=Isolation(homes=homes))
     assert outcome.reason.startswith("no process could be started for a script: ")
@@ -163,7 +158,6 @@ async def test_no_process_that_forks_runs_a_thread(project, homes, server):
     ],
 )
 def test_the_environment_has_what_programs_need(name, value, is_kept):
-    """By name, since a secret may look like anything."""
     kept = scrubbed_environment({name: value})
     assert kept.pop("PYTHONPATH") == os.pathsep.join(sys.path)
     assert kept.pop("PYTHONHASHSEED") == "0"

@@ -72,7 +72,6 @@ async def outcomes_by_server(project, body):
     ids=["noted", "sent"],
 )
 async def test_a_script_cannot_end_the_run(project, body):
-    """Only the run's own judge knows that it is unusable."""
     forged, other = await outcomes_of(project, body)
     assert (forged.result, forged.reason) == (None, "forged")
     assert (other.score, other.reason) == (1.0, None)
@@ -142,10 +141,6 @@ def asked(name, *arguments):
     ],
 )
 async def test_a_question_that_fails_in_the_run_is_no_verdict(project, line, reason):
-    """Even if the script catches the error.
-
-    The answer's log has the traceback of an unforeseen one.
-    """
     body = f"try:\n{indent(line, '    ')}\nexcept Exception: pass"
     forged, other = await outcomes_of(project, body)
     assert (forged.result, forged.reason) == (None, reason)
@@ -205,7 +200,7 @@ RECORD = {
     ],
 )
 async def test_a_record_that_no_logger_made_ends_the_evaluation(project, to, field):
-    """It would break the run's log, or pose as another's line."""
+    """Such a record would break the run's log, or pose as another's line."""
     content = {"to": to, "record": {**RECORD, **field}}
     body = f"run.send(rpc.Message('note', {content!r}, 'log'))\nawait asyncio.sleep(1000)"
     forged, other = await outcomes_of(project, body)
@@ -269,7 +264,6 @@ class BrokenBrowser:
 
 
 async def test_a_bug_that_a_page_meets_costs_one_leaf(tmp_path):
-    """Its error is the leaf's evidence, and the answer's log has its traceback in the run."""
     project = Project(tmp_path)
     project.add_answer()
     claims = {name: ("The lake is deep.", f"https://{name}.example/") for name in ("odd", "even")}

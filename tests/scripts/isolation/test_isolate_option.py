@@ -66,7 +66,6 @@ async def test_a_task_evaluated_from_python_has_processes_too(project, own_pid):
 
 
 def test_memory_is_limited(project, monkeypatch):
-    """As the reason says."""
     monkeypatch.setattr(session, "DEFAULT_MEMORY_BYTES", 200 * 1024**2)
     project.add_script_body("held = b'x' * 2**28\nawait asyncio.Event().wait()\n")
     with JudgeServer() as server:

@@ -284,7 +284,6 @@ async def test_all_that_scripts_ask_for_comes_to_the_same(tmp_path, captured):
 
 
 async def test_a_script_may_bring_a_browser_of_its_own(tmp_path):
-    """Which captures in the script's process, into the cache that the run reads."""
     seen = []
     for where in PLACES:
         project = Project(tmp_path / where.__name__)
@@ -323,7 +322,7 @@ return evaluator.get_summary()
 
 
 async def test_a_script_may_bring_a_cache_of_its_own(tmp_path):
-    """Its pages are in the script's process alone, which then asks the questions about them."""
+    """Its pages are in the script's process alone, which asks the questions about them."""
     seen = []
     for where in PLACES:
         project = Project(tmp_path / where.__name__)
@@ -363,7 +362,6 @@ async def test_a_judge_that_fails_leaves_no_result(tmp_path, body):
 
 
 async def test_a_reply_that_the_scripts_template_refuses_is_repaired(tmp_path):
-    """Only the script's process has the template's own checks; the judge is told what they say."""
     project = Project(tmp_path)
     project.add_answer("answer_1")
     project.add_script_body(
@@ -394,7 +392,6 @@ async def test_a_reply_that_the_scripts_template_refuses_is_repaired(tmp_path):
 
 
 async def test_a_stored_judgment_that_no_longer_fits_is_asked_anew(tmp_path):
-    """Since the script's own checks have changed; else it is reused."""
     project = Project(tmp_path)
     project.add_answer("answer_1")
     asked = []
@@ -412,7 +409,6 @@ async def test_a_stored_judgment_that_no_longer_fits_is_asked_anew(tmp_path):
 
 
 async def test_maps_are_asked_by_the_run(tmp_path, monkeypatch):
-    """It has the key; a script's process neither has nor needs one."""
     monkeypatch.setenv("GOOGLE_MAPS_API_KEY", KEY)
     project = Project(tmp_path)
     project.add_answer("answer_1")

@@ -135,7 +135,6 @@ async def test_a_script_that_misbehaves_costs_its_own_answer_only(project, body,
 
 
 async def test_a_script_that_cannot_be_interrupted_ends_at_its_time_limit(tmp_path):
-    """It ignores the alarm that interrupts others."""
     project = Project(tmp_path)
     project.add_answer()
     project.add_script_body(
@@ -194,7 +193,6 @@ async def test_a_script_that_uses_too_much_memory_has_no_result(project, body, s
 
 
 async def test_a_file_beyond_all_measure_ends_the_process(project):
-    """Rather than being an error that the script may catch."""
     opened = f"file = open({str(project.root / 'large')!r}, 'wb')"
     body = f"{opened}\ntry: file.truncate(2**31)\nexcept OSError: pass"
     broken, _ = await outcomes_of(project, body)
@@ -241,7 +239,6 @@ async def test_names_that_cannot_be_written_do_no_harm(project):
     ],
 )
 async def test_what_a_script_leaves_running_does_not_matter(project, body):
-    """Its result stands, and nobody waits."""
     broken, other = await outcomes_of(project, body)
     assert (broken.score, other.score) == (1.0, 1.0), broken.reason
 
@@ -287,7 +284,6 @@ async def test_what_a_script_prints_without_end_is_cut(project):
 
 
 async def test_logs_of_passes_are_those_of_program_order(project):
-    """Levels, tracebacks and extras included; times aside."""
     body = (
         "logger.warning('%s deep', 'very', extra={'metres': 80})\n"
         "logger.getChild('sub').debug('below')\n"
@@ -321,10 +317,6 @@ def read_json_line(line):
 
 
 async def test_no_secret_is_inherited(project, monkeypatch):
-    """Neither by the environment nor by an open file.
-
-    The process starts with three and its connection.
-    """
     monkeypatch.setenv("OPENAI_API_KEY", "sk-very-secret")
     monkeypatch.setenv("MY_TOKEN", "sk-very-secret")
     monkeypatch.setenv("HTTPS_PROXY", "http://me:sk-very-secret@proxy.example")
@@ -373,7 +365,6 @@ async def test_a_result_of_any_size_is_bounded(project):
 
 
 async def test_the_results_file_is_the_same(project):
-    """As far as a script's process has a part in it: the layout is the run's."""
     broken, _ = await outcomes_of(project, "pass")
     [path] = project.result_paths()
     assert read_json(path) == broken.result.document

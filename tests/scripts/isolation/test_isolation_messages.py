@@ -92,7 +92,6 @@ def sent(content):
 
 @pytest.mark.parametrize("error", [CaptureError("gone"), JudgeUnavailableError("out")])
 def test_errors_of_the_run_are_what_they_were(error):
-    """With class and text; the run sends no others."""
     received = validate(Failure, sent(Failure.of(error))).of_run()
     assert (type(received), str(received)) == (type(error), str(error))
 
@@ -168,7 +167,6 @@ EVIDENCE = Evidence(
     ],
 )
 def test_objects_of_messages_come_back(content):
-    """With every field, and as they are written into results."""
     found = validate(type(content), sent(content))
     assert found == content
     assert encode(Message("note", found)) == encode(Message("note", content))
@@ -201,7 +199,6 @@ def test_objects_with_wrong_fields_are_refused(content):
 
 
 def test_a_message_that_is_too_long_is_refused():
-    """It is refused before it is sent."""
     ours, theirs = socket.socketpair()
     client = RpcClient(ours.detach())
     with theirs, pytest.raises(ValueError, match="the limit is 64 MB"):
@@ -210,7 +207,6 @@ def test_a_message_that_is_too_long_is_refused():
 
 
 def test_a_schema_proxy_asks_the_same_question():
-    """By the key of its judgments, and by the schema that a model gets."""
     proxy = schema_proxy("Lake", json.loads(json.dumps(Lake.model_json_schema())))
     assert proxy is schema_proxy("Lake", Lake.model_json_schema())
     requests = [
@@ -333,7 +329,6 @@ async def test_questions_are_answered_side_by_side(script):
 
 
 async def test_a_script_is_asked_in_between(script):
-    """As whether a reply fills its own template."""
     end, _, _, _ = script
     end.ask(1, "check", text="?")
     asked = await end.reply()
@@ -342,7 +337,6 @@ async def test_a_script_is_asked_in_between(script):
 
 
 async def test_a_failure_in_between_is_the_scripts(script):
-    """Its name may be that of a failure of the judge."""
     end, _, _, _ = script
     end.ask(1, "check", text="?")
     asked = await end.reply()
@@ -390,7 +384,6 @@ async def test_an_unforeseen_error_fails_as_the_service_says(script, question, t
 
 
 async def test_replies_that_are_not_read_are_bounded(script, monkeypatch):
-    """They would fill the run's memory."""
     monkeypatch.setattr(rpc, "MAX_WAITING_BYTES", 1_000_000)
     end, _, _, _ = script
     end.ask(1, "much")
@@ -424,7 +417,6 @@ async def test_a_message_that_breaks_off_is_no_message(script):
 
 
 def test_a_record_is_logged_as_it_was(caplog):
-    """With a format that does not fit its arguments, its traceback and extras, which are text."""
     notes = []
     handler = RelayHandler(lambda _name, **arguments: notes.append(arguments), "answer")
     record = logging.makeLogRecord(

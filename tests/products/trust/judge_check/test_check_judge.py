@@ -317,7 +317,6 @@ def test_a_check_belongs_to_all_parameters_of_its_judge():
     ],
 )
 def test_commands_that_make_no_sense(check, words, message):
-    """One line, and exit status 2."""
     outcome = check(*words)
     assert outcome.returncode == 2
     assert message in outcome.stderr and outcome.stderr.count("\n") == 1

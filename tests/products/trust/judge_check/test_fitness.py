@@ -51,7 +51,7 @@ def record(accuracy, low, high, claims_low=None, cases=326):
     ],
 )
 def test_the_rule(check, expected):
-    """From the interval alone: a check of few cases leaves it open."""
+    """The interval alone decides, so that a check of few cases leaves it open."""
     assert fitness(check) == expected
     assert (failure(check) is not None) is (expected in ("guessing", "too weak"))
     assert verdict(check).startswith("Verdict: ")

@@ -91,7 +91,6 @@ def test_what_decides_a_claim_is_on_its_pages(drawn):
 
 
 def test_a_value_to_extract_stands_where_it_is_to_be_found(drawn):
-    """In the page, or in the answer; one that is not stated has nothing."""
     for form in drawn.forms:
         place = form.answer if form.url is None else drawn.pages[form.url].text
         for value in form.right.values():
@@ -113,10 +112,6 @@ def test_what_surrounds_a_fact_names_none_of_the_subjects(drawn):
 
 
 def test_pages_are_as_long_as_real_ones(drawn):
-    """From 5,000 to 400,000 characters, but for pages that only ask for a login.
-
-    No year lies ahead.
-    """
     lengths = [len(page.text) for page in drawn.pages.values()]
     short = [chars for chars in lengths if chars < 1_000]
     assert len(short) == sum("wall" in claim.category for claim in drawn.claims) / 2 + 5
@@ -134,7 +129,6 @@ def test_pages_are_as_long_as_real_ones(drawn):
 
 @pytest.mark.parametrize("category", ["negation", "force"])
 def test_the_form_of_a_claim_does_not_give_its_label_away(drawn, category):
-    """With a negation, or with a strong statement, as many are true as false."""
     claims = [one for one in drawn.claims if one.category.startswith(category)]
     marked = Counter(
         one.right
@@ -150,7 +144,6 @@ def test_the_form_of_a_claim_does_not_give_its_label_away(drawn, category):
 
 
 def test_a_sample_has_all_categories_and_whole_pairs():
-    """As far as its size allows; parts of the set know that they are parts."""
     whole = shipped_set()
     sample = whole.sample(72)
     assert len(sample.cases) == 72 and sample.categories == whole.categories

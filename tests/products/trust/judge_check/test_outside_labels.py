@@ -42,7 +42,6 @@ def write(path, rows):
 
 
 def test_a_judge_is_measured_on_given_labels(tmp_path, judge):
-    """Right on two claims, wrong on a true one in other words; without screenshots and record."""
     rows = [
         {
             "claim": "The bridge is 310 m long.",
@@ -101,7 +100,6 @@ def test_a_page_may_be_an_image_or_the_answer(tmp_path, judge):
 
 
 def test_claims_on_one_text_share_a_page(tmp_path):
-    """So that the judge's provider bills the page once."""
     rows = [
         {"claim": f"Claim {n}.", "label": n % 2 == 0, "text": f"Text {n % 10}."}
         for n in range(1000)
@@ -126,7 +124,6 @@ def test_claims_on_one_text_share_a_page(tmp_path):
     ],
 )
 def test_a_wrong_row_is_named(tmp_path, content, message):
-    """With file, line and field."""
     (tmp_path / "rows.jsonl").write_text(content, encoding="utf-8")
     with pytest.raises(UsageError, match=message):
         read_labels(tmp_path / "rows.jsonl")

@@ -1,11 +1,15 @@
 """Make the pictures of the documentation, docs/images/, from the example's results.
 
+A digest of what they show stands beside them.
+
+
 make pictures
 """
 
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import os
 import tempfile
 import threading
@@ -18,6 +22,7 @@ from mind2web2.capture.browser_process import find_browser
 from mind2web2.cli import evaluate_main
 from mind2web2.utils.path_config import PathConfig
 from mind2web2.viewer.catalog import Catalog
+from mind2web2.viewer.front_end import STATIC
 from mind2web2.viewer.server import Session, application, guard, listen
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -33,6 +38,15 @@ VIEWS = [
     ),
     ("viewer-evidence.png", f"#/evidence/{ANSWER}/tour_start_supported", "mark"),
 ]
+# Says what the pictures show, so that a test notices when a view has changed since.
+DRAWN_FROM = IMAGES / "drawn-from.sha256"
+
+
+def drawn_from() -> str:
+    """Return a digest of the views and of the example that they show."""
+    files = [*STATIC.glob("*.js"), *STATIC.glob("*.css"), ROOT / "examples" / "judgments.jsonl"]
+    digests = [hashlib.sha256(path.read_bytes()).hexdigest() for path in sorted(files)]
+    return hashlib.sha256("\n".join(digests).encode()).hexdigest()
 
 
 def evaluated(results: Path) -> Catalog:
@@ -82,6 +96,7 @@ def main() -> None:
         finally:
             server.should_exit = True
             thread.join()
+    DRAWN_FROM.write_text(f"{drawn_from()}\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

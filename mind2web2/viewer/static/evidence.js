@@ -112,9 +112,9 @@ function Votes({ votes, check, steps, evidence }) {
 }
 
 const QUOTES = {
-  found: "found on the page",
-  approximate: "nearly found on the page",
-  not_found: "not found on the page",
+  found: "found in the text",
+  approximate: "nearly found in the text",
+  not_found: "not found in the text",
 };
 
 /** @param {any} props */

@@ -10,6 +10,7 @@ from servers.judge_server import JudgeServer, prompt_text
 
 from mind2web2 import CacheFileSys
 from mind2web2.cli import main
+from mind2web2.utils.text import number
 from mind2web2_authoring.cases import read_case
 from mind2web2_authoring.rehearsal import JudgePrice, RehearsalPlan, rehearse_task
 
@@ -338,7 +339,7 @@ def test_variants_of_a_perfect_answer(tmp_path, monkeypatch, capsys):
     expected = {"without_walks_3": 0.67, "wrong_walks_name": 0.67, "wrong_walks_length": 0.89}
     expected |= {"wrong_page": 0, "no_citations": 0}
     for name, score in expected.items():
-        assert f"case {name}: expected {score:.2f}, got {score:.2f}" in shown
+        assert f"case {name}: expected {number(score)}, got {number(score)}" in shown
     assert "https" not in (cases / "no_citations.md").read_text(encoding="utf-8")
     _, _, text = (cases / "without_walks_3.md").read_text("utf-8").partition("# Walks")
     assert "Bittern" not in text

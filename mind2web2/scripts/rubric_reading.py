@@ -172,6 +172,8 @@ class _Checks:
 
     def faults(self) -> Iterator[_Fault]:
         """Yield the faults with their places."""
+        if self._rubric.task != self._read.path.stem:
+            yield ("task",), f"the file is named {self._read.path.stem}: give both the same name"
         for name, spec in self._rubric.extract.items():
             yield from self._field_faults(("extract", name), name, spec, depth=0)
         yield from self._children_faults(self._rubric.root.children, ("root",), None, None)

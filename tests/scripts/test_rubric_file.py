@@ -147,6 +147,7 @@ FAULTS = [
         "line 75,",
         "give a field 'list: N'",
     ),
+    ("task: museum", "task: mill", "line 2, task", "give both the same name"),
     ("task: museum", "# \x00", "line 2: no proper YAML", "control characters"),
     ("task: museum", "x: &a [*a]\ntask: museum", "line 2,", "anchors and aliases"),
 ]
@@ -157,9 +158,9 @@ def test_an_error_names_file_line_field_and_cure(tmp_path, old, new, place, cure
     text = MUSEUM.read_text(encoding="utf-8")
     assert old in text
     with pytest.raises(YamlFileError) as raised:
-        parsed_rubric(text.replace(old, new, 1).encode(), tmp_path / "museum.yaml")
+        parsed_rubric(text.replace(old, new, 1).encode(), tmp_path / "museum_saturday.yaml")
     message = str(raised.value)
-    assert message.startswith(str(tmp_path / "museum.yaml"))
+    assert message.startswith(str(tmp_path / "museum_saturday.yaml"))
     assert place in message
     assert cure in message
     assert "\n" not in message
@@ -425,7 +426,7 @@ async def test_texts_reach_the_judge_as_they_are_written(tmp_path, text):
 
 
 BOUNDS = """\
-task: trip
+task: lake
 question: Which trip?
 extract:
   day: the day
@@ -495,7 +496,7 @@ async def test_bounds_domains_and_alternatives(tmp_path, change, failed):
 def test_bounds_and_alternatives_that_make_no_sense_are_refused(old, new, cure):
     assert old in BOUNDS
     with pytest.raises(YamlFileError, match=re.escape(cure)):
-        parsed_rubric(BOUNDS.replace(old, new, 1).encode(), Path("trip.yaml"))
+        parsed_rubric(BOUNDS.replace(old, new, 1).encode(), Path("lake.yaml"))
 
 
 def test_the_published_schema_is_the_models():

@@ -10,6 +10,7 @@ from functools import partial
 from types import SimpleNamespace
 
 import pytest
+from documents import trainer_stubs
 from documents.blocks import blocks_of
 from projects import REPOSITORY
 from scoring.test_server import served
@@ -24,6 +25,8 @@ MARKS = {
     "verl": "def compute_score(",
     "slime": "def score_sample(",
     "verifiers": "def rubric_tree(",
+    "nemo_gym": "class RubricServer(",
+    "openenv": "class RubricEnvironment(",
 }
 TASK = "museum_saturday"
 RIGHT = (REPOSITORY / f"answers/example/{TASK}/answer_2.md").read_text(encoding="utf-8")
@@ -60,7 +63,7 @@ def names_of(project):
 def _names_of(judge, trainer):
     blocks = blocks_of(REPOSITORY / "docs/rewards.md")
     [text] = [block.text for block in blocks if MARKS[trainer] in block.text]
-    names = {}
+    names = {"__name__": trainer}
     text = text.replace('Judge(model="o4-mini")', judge)
     exec(compile(text, trainer, "exec"), names)
     return names
@@ -120,3 +123,68 @@ async def test_verifiers_gets_an_error_instead_of_a_score(monkeypatch, names_of,
         assert await reward(task, SimpleNamespace(last_reply=RIGHT)) == 1.0
         with pytest.raises(names["NoRubricScore"], match="key"):
             await reward(task, SimpleNamespace(last_reply=UNJUDGED))
+
+
+def _rollout(answer):
+    """Return what NeMo Gym posts to ``/verify``: a response of OpenAI's Responses API."""
+    text = {"type": "output_text", "text": answer, "annotations": []}
+    message = {
+        "id": "msg_1",
+        "type": "message",
+        "role": "assistant",
+        "status": "completed",
+        "content": [text],
+    }
+    response = {
+        "id": "resp_1",
+        "object": "response",
+        "created_at": 0,
+        "model": "policy",
+        "output": [message],
+        "parallel_tool_calls": False,
+        "tool_choice": "auto",
+        "tools": [],
+    }
+    return {"responses_create_params": {"input": "q"}, "response": response, "task": TASK}
+
+
+async def test_nemo_gym_gets_a_masked_sample(monkeypatch, names_of, project):
+    trainer_stubs.install(monkeypatch)
+    names = names_of("nemo_gym")
+    judge = Judge(model="own", base_url=project.base_url)
+    with served(Scorer(judge=judge, pages="cache/my_agent")) as client:
+        monkeypatch.setitem(names, "SERVER", str(client.base_url).rstrip("/"))
+        replies = [
+            await names["RubricServer"]().verify(
+                names["RubricRequest"].model_validate(_rollout(answer))
+            )
+            for answer in (RIGHT, "", UNJUDGED)
+        ]
+    assert [(reply.reward, reply.mask_sample) for reply in replies] == [
+        (1.0, False),
+        (0.0, False),
+        (0.0, True),
+    ]
+    assert replies[2].failure_kind == "judge_failed"
+    assert "key" in replies[2].failure_reason
+
+
+async def test_openenv_gets_no_reward_and_a_masked_sample(monkeypatch, names_of, project):
+    trainer_stubs.install(monkeypatch)
+    names = names_of("openenv")
+    environment, action, _, _ = names["app"]
+    judge = Judge(model="own", base_url=project.base_url)
+    with served(Scorer(judge=judge, pages="cache/my_agent")) as client:
+        monkeypatch.setitem(names, "SERVER", str(client.base_url).rstrip("/"))
+        replies = []
+        for answer in (RIGHT, "", UNJUDGED):
+            episode = environment()
+            assert episode.reset(task=TASK).wire()["done"] is False
+            replies.append((await episode.step_async(action(text=answer))).wire())
+    assert [(reply["reward"], reply["done"]) for reply in replies] == [
+        (1.0, True),
+        (0.0, True),
+        (None, True),
+    ]
+    assert [reply["observation"]["mask_sample"] for reply in replies] == [False, False, True]
+    assert "key" in replies[2]["observation"]["failure_reason"]

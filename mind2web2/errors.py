@@ -49,6 +49,10 @@ class CaptureError(Mind2Web2Error):
     """A page could not be fetched; the text says why."""
 
 
+class DoubtfulPageError(CaptureError):
+    """A page is unavailable, perhaps because of this machine."""
+
+
 class PageBugError(Mind2Web2Error):
     """An unforeseen error while one page is prepared, of a parser for instance.
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from rich.console import Console
 
 from mind2web2.cli.console import line, print_table
 from mind2web2.cli.displays import duration_text, totals_text
 from mind2web2.cli.results.tables import print_metrics
-from mind2web2.judge.budget import Budget
 from mind2web2.judge.caching import CachingJudge
 from mind2web2.judge.usage import RunUsage, TaskUsage
 from mind2web2.llm_client.chat import Usage
@@ -21,6 +21,9 @@ from mind2web2.results.cautions import cautions, clock_line
 from mind2web2.runs.answer import AnswerOutcome
 from mind2web2.utils.names import name_list, natural_key
 from mind2web2.utils.text import counted, dollars, dollars_as_given, number
+
+if TYPE_CHECKING:
+    from mind2web2.judge.budget import Budget
 
 log = logging.getLogger(__name__)
 

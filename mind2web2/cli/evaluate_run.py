@@ -15,6 +15,7 @@ from contextlib import (
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from rich.console import Console
 
@@ -29,10 +30,8 @@ from mind2web2.cli.evaluate_report import (
 )
 from mind2web2.cli.event_loop import run_to_exit
 from mind2web2.cli.options import load_function
-from mind2web2.cli.results.stored_values import stored_values
 from mind2web2.cli.results.tables import removed_tasks_text
 from mind2web2.errors import ResultWriteError, UsageError
-from mind2web2.judge.budget import Budget
 from mind2web2.judge.caching import CachingJudge
 from mind2web2.judge.other_agents import stores_of_others
 from mind2web2.judge.protocol import AskedQuestion
@@ -64,6 +63,9 @@ from mind2web2.utils.logging_setup import LogFile
 from mind2web2.utils.path_config import PathConfig
 from mind2web2.utils.program import command_line
 from mind2web2.utils.text import counted
+
+if TYPE_CHECKING:
+    from mind2web2.judge.budget import Budget
 
 # Opens the machines that evaluate the answers of a run.
 Machines = Callable[[Session], AbstractAsyncContextManager[tuple[AnswerRunner, Concurrency]]]
@@ -296,6 +298,7 @@ def _print_reused(run: _Run, outcomes: Sequence[AnswerOutcome]) -> None:
 
     Their scripts did not run and logged nothing.
     """
+    stored_values = load_function("mind2web2.cli.results.stored_values:stored_values")
     for outcome in outcomes:
         folder = answer_results_dir(
             run.folders.eval_results_root,

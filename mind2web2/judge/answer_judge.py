@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from contextlib import nullcontext
 from dataclasses import dataclass
 
@@ -17,12 +16,11 @@ from mind2web2.errors import (
 )
 from mind2web2.judge.caching import CachingJudge
 from mind2web2.judge.failures import unexpected
-from mind2web2.judge.judgment import Judgment, judgment_key
+from mind2web2.judge.judgment import Judgment
 from mind2web2.judge.permit import AnswerLimits, NotAskedError, Turn
 from mind2web2.judge.protocol import QuestionContext
 from mind2web2.judge.session import JudgeSession, ask_own
 from mind2web2.judge.usage import tokens_of, usage_of
-from mind2web2.llm_client.async_calls import AsyncCalls
 from mind2web2.llm_client.chat import ChatReply, ChatRequest, Limit, Usage
 from mind2web2.rubric.verdicts import ServiceAnswer
 
@@ -34,7 +32,7 @@ class Stop:
     is_on: bool = False
 
 
-class AnswerJudge(JudgeSession, AsyncCalls):
+class AnswerJudge(JudgeSession):
     """The run's judge as one answer, or one question of it, asks it.
 
     Args:
@@ -62,7 +60,6 @@ class AnswerJudge(JudgeSession, AsyncCalls):
         self.asked: list[Judgment] = []
         self._places = limit or nullcontext()
         self._turn = turn
-        self._own_requests: Counter[str] = Counter()
 
     def for_question(self, turn: Turn | None) -> AnswerJudge:
         """Return the judge of one question, with a failure and a ledger of its own."""
@@ -74,22 +71,11 @@ class AnswerJudge(JudgeSession, AsyncCalls):
             raise NotAskedError("nothing more is asked after a failure")
         super().check()
 
-    @property
-    def endpoint(self) -> str:
-        """Return the name of the judge's server."""
-        return self._run.endpoint
-
     def model_for(self, requested: str) -> str:  # noqa: ARG002 (one run has one judge, options.md)
         """Return the run's model."""
         return self._run.settings.model
 
-    async def chat(self, request: ChatRequest, limit: Limit | None = None) -> ChatReply:  # noqa: ARG002
-        """Answer a request of the script's own; the same one again is another trial."""
-        key = judgment_key(request, 0)
-        self._own_requests[key] += 1
-        return await self.chat_again(request, self._own_requests[key])
-
-    async def chat_again(self, request: ChatRequest, trial: int) -> ChatReply:
+    async def chat(self, request: ChatRequest, trial: int) -> ChatReply:
         """Answer a request of the script's own, which is another trial each time."""
         subject = QuestionContext("script", trial=trial)
         return await ask_own(self, request, subject, None)

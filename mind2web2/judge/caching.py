@@ -9,7 +9,7 @@ from contextlib import aclosing
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import cached_property
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 from weakref import WeakValueDictionary
 
 from pydantic import ValidationError
@@ -22,7 +22,6 @@ from mind2web2.errors import (
     JudgmentMissingError,
     JudgmentStoreError,
 )
-from mind2web2.judge.budget import Budget
 from mind2web2.judge.judgment import Judgment, judgment_key
 from mind2web2.judge.permit import AnswerLimits, CircuitBreaker, Permit
 from mind2web2.judge.protocol import (
@@ -46,6 +45,9 @@ from mind2web2.llm_client.chat import (
 from mind2web2.llm_client.prices import price_usd, total_price_usd
 from mind2web2.utils.aio import to_the_end
 from mind2web2.utils.text import counted
+
+if TYPE_CHECKING:
+    from mind2web2.judge.budget import Budget
 
 # Of a claim, in a message.
 _SHOWN_CHARS = 80

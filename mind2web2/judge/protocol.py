@@ -5,9 +5,9 @@ It is the interface that extractor and verifier ask, and its notes on them.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar
+from typing import TYPE_CHECKING, Literal, Protocol, TypeVar
 
 from mind2web2.errors import Mind2Web2Error
 from mind2web2.llm_client.chat import ChatReply, ChatRequest, Limit, Usage
@@ -121,10 +121,6 @@ class Judge(Protocol):
 
     def model_for(self, requested: str) -> str:
         """Return the model that answers where a script names ``requested``."""
-
-    @property
-    def async_response(self) -> Callable[..., Awaitable[Any]]:
-        """Answer a request of a script's own (``AsyncCalls.async_response``)."""
 
     async def ask(
         self, request: ChatRequest, subject: QuestionContext, limit: Limit | None

@@ -9,6 +9,7 @@ from pydantic import BaseModel
 
 from mind2web2.errors import JudgeDeclinedError
 from mind2web2.llm_client.chat import (
+    REFUSED_PARAMETERS,
     ChatReply,
     ChatRequest,
     Limit,
@@ -18,17 +19,6 @@ from mind2web2.llm_client.chat import (
 )
 from mind2web2.utils.api_misuse import script_api
 from mind2web2.utils.shown_text import one_line
-
-# Replies are validated as a whole, so that streaming has no use.
-_STREAMING = frozenset({"stream", "stream_options"})
-# Parameters that no request may have beside its own: they would replace what it asks, and whom.
-REFUSED_PARAMETERS = _STREAMING | {
-    "messages",
-    "model",
-    "reasoning_effort",
-    "response_format",
-    "temperature",
-}
 
 
 @script_api

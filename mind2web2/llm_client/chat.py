@@ -35,6 +35,17 @@ MessagePart = Mapping[str, Any]
 # Parameters of a request that go to the provider as they are.
 Parameters = Mapping[str, Any]
 
+# Replies are validated as a whole, so that streaming has no use.
+_STREAMING = frozenset({"stream", "stream_options"})
+# Parameters that no request may have beside its own: they would replace what it asks, and whom.
+REFUSED_PARAMETERS = _STREAMING | {
+    "messages",
+    "model",
+    "reasoning_effort",
+    "response_format",
+    "temperature",
+}
+
 _REASONS_SHOWN = 4
 
 # Returns the problem with a reply's JSON, to be shown to the model; ``None`` if it is valid.

@@ -13,7 +13,7 @@ from weakref import WeakValueDictionary
 
 from mind2web2.capture.models import CapturedPage, CaptureRecord
 from mind2web2.capture.quality import PageObservation, signs_of_trouble
-from mind2web2.errors import CacheWriteError, CaptureError, MachineError
+from mind2web2.errors import CacheWriteError, CaptureError, DoubtfulPageError, MachineError
 from mind2web2.llm_client.chat import Limit
 from mind2web2.pages.cache_files import screenshot_bytes
 from mind2web2.pages.page_cache import (
@@ -28,10 +28,6 @@ from mind2web2.urls.parts import lookup_key
 log = logging.getLogger(__name__)
 
 _LONGEST_CLOSE_S = 15.0
-
-
-class DoubtfulPageError(CaptureError):
-    """A page is unavailable, perhaps because of this machine."""
 
 
 class PageCapture(Protocol):

@@ -8,11 +8,17 @@ from collections import Counter, OrderedDict
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import TYPE_CHECKING
 
 from mind2web2.capture.models import PageKind, notes_for_judge
-from mind2web2.errors import CaptureError, DocumentError, MachineError, WorkerError
+from mind2web2.errors import (
+    CaptureError,
+    DocumentError,
+    DoubtfulPageError,
+    MachineError,
+    WorkerError,
+)
 from mind2web2.llm_client.chat import Limit
-from mind2web2.pages.captures import DoubtfulPageError, SharedCaptures
 from mind2web2.pages.page_cache import PageCache, addresses, capture_record, page_digest
 from mind2web2.pages.preparation import prepare_content
 from mind2web2.pages.prepared_page import PageSettings, PreparedPage
@@ -20,6 +26,9 @@ from mind2web2.pages.run_cache import shared_cache
 from mind2web2.prompts import address_flags, one_a_kind
 from mind2web2.urls.parts import lookup_key
 from mind2web2.utils.aio import SharedWork
+
+if TYPE_CHECKING:
+    from mind2web2.pages.captures import SharedCaptures
 
 
 @dataclass(frozen=True, slots=True)

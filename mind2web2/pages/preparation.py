@@ -6,10 +6,10 @@ import asyncio
 import base64
 from collections.abc import Callable
 from functools import partial
+from importlib import import_module
 from typing import TypeAlias, TypeVar
 
-from mind2web2.capture.models import PageKind
-from mind2web2.capture.pdf import render_pdf
+from mind2web2.capture.models import PageKind, RenderedPdf
 from mind2web2.errors import CaptureError, DocumentError, WorkerError
 from mind2web2.pages.page_cache import PageCache
 from mind2web2.pages.prepared_page import (
@@ -103,7 +103,7 @@ async def _pdf_page(
     cache: PageCache, url: str, settings: PageSettings, with_images: bool
 ) -> PreparedPage:
     pdf = await _read(cache.get_pdf, url)
-    rendered = await render_pdf(
+    rendered: RenderedPdf = await import_module("mind2web2.capture.pdf").render_pdf(
         pdf,
         max_image_pages=settings.max_pdf_images if with_images else 0,
         max_text_pages=settings.max_pdf_text_pages,

@@ -13,6 +13,7 @@ from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from mind2web2 import __version__
 from mind2web2.errors import (
@@ -24,7 +25,6 @@ from mind2web2.judge.caching import CachingJudge
 from mind2web2.judge.protocol import JudgeLedger
 from mind2web2.judge.record import CheckRecord
 from mind2web2.pages.answer_cache import AnswerCache
-from mind2web2.pages.captures import SharedCaptures
 from mind2web2.pages.library import PageLibrary
 from mind2web2.prompts import flags_of
 from mind2web2.results.answers import AnswerJob, AnswerSetting, read_answer
@@ -60,6 +60,9 @@ from mind2web2.utils.files import file_sha256, remove_leftovers, text_sha256
 from mind2web2.utils.logging_setup import cleanup_logger, create_logger
 from mind2web2.utils.moments import AsOf, ClockReading, known_zone, recorded_moment
 from mind2web2.utils.process_lock import ProcessLock
+
+if TYPE_CHECKING:
+    from mind2web2.pages.captures import SharedCaptures
 
 _LOCK_NAME = ".judging.lock"
 # Short for a person, long for a disk.

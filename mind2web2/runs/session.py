@@ -12,9 +12,9 @@ from contextlib import asynccontextmanager, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from importlib import import_module
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from mind2web2.errors import JudgmentStoreError
-from mind2web2.judge.budget import Budget
 from mind2web2.judge.caching import CachingJudge
 from mind2web2.judge.last_check import last_check
 from mind2web2.judge.other_agents import SharingJudgmentStore
@@ -24,9 +24,7 @@ from mind2web2.judge.spec import JudgeSpec
 from mind2web2.judge.store import JudgmentStore
 from mind2web2.judge.transfer import open_for_replay
 from mind2web2.llm_client.chat import ChatProvider
-from mind2web2.pages.captures import OpenBrowser, SharedCaptures
 from mind2web2.pages.library import PageLibrary
-from mind2web2.pages.run_browser import run_browser
 from mind2web2.runs.answer import RunParts
 from mind2web2.runs.capturing import capture_settings, network_of
 from mind2web2.runs.concurrency import Admission, Concurrency
@@ -41,6 +39,10 @@ from mind2web2.scripts.limits import (
 )
 from mind2web2.utils.machine import memory_bytes
 
+if TYPE_CHECKING:
+    from mind2web2.judge.budget import Budget
+    from mind2web2.pages.captures import OpenBrowser, SharedCaptures
+
 # Stands for no limit.
 NO_LIMIT = 1_000_000
 # Answers at once, at least and at most; a quarter of the machine's memory is for them.
@@ -50,7 +52,7 @@ _ANSWER_BYTES = 64 * 1024**2
 # Judgments in memory where nothing keeps them (about 30 MB).
 _MAX_JUDGMENTS_IN_MEMORY = 20_000
 
-CapturesMaker = Callable[[OpenBrowser], SharedCaptures]
+CapturesMaker = Callable[["OpenBrowser"], "SharedCaptures"]
 
 
 @dataclass(frozen=True)
@@ -211,7 +213,11 @@ def budget_of(settings: RunSettings, judge: JudgeSpec | None = None) -> Budget |
     if settings.max_cost is None or settings.is_replay:
         return None
     judge = judge or judge_spec(settings).with_prices(settings.prices)
-    return Budget(settings.max_cost, judge.model, judge.own_price, judge.price_share)
+    budgets = import_module("mind2web2.judge.budget")
+    budget: Budget = budgets.Budget(
+        settings.max_cost, judge.model, judge.own_price, judge.price_share
+    )
+    return budget
 
 
 def run_parts(
@@ -254,12 +260,16 @@ def _limits(settings: RunSettings) -> DualSemaphore:
 def _captures(settings: RunSettings, judge: CachingJudge, own: OwnParts) -> SharedCaptures | None:
     if not settings.captures_pages:
         return None
-    open_browser = run_browser(
-        capture_settings(settings),
-        settings.max_webpage_retrieval,
-        judge.check_reachable,
+    # Most runs find every page stored.
+    run_browser = import_module("mind2web2.pages.run_browser").run_browser
+    captures: CapturesMaker = (
+        own.captures or import_module("mind2web2.pages.captures").SharedCaptures
     )
-    return (own.captures or SharedCaptures)(open_browser)
+    return captures(
+        run_browser(
+            capture_settings(settings), settings.max_webpage_retrieval, judge.check_reachable
+        )
+    )
 
 
 def isolation_of(settings: RunSettings) -> Isolation:

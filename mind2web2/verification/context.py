@@ -6,13 +6,14 @@ import logging
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Generic, TypeVar, cast
+from typing import TYPE_CHECKING, Generic, TypeVar, cast
 
 from pydantic import BaseModel
 
 from mind2web2.errors import (
     CaptureError,
     ContextTooLongError,
+    DoubtfulPageError,
     JudgmentMissingError,
     MachineError,
     Mind2Web2Error,
@@ -26,12 +27,14 @@ from mind2web2.llm_client.chat import (
     Message,
     ReplyCheck,
 )
-from mind2web2.pages.captures import DoubtfulPageError, SharedCaptures
 from mind2web2.pages.library import PageLibrary, PageRequest
 from mind2web2.pages.page_cache import PageCache
 from mind2web2.pages.prepared_page import PageSettings, PreparedPage
 from mind2web2.rubric.verdicts import NO_PAGE_NAMED
 from mind2web2.rubric.vote_rule import DEFAULT_TRIALS
+
+if TYPE_CHECKING:
+    from mind2web2.pages.captures import SharedCaptures
 
 # A page too long for the judge's context is cut further, this often at most (eval-scripts.md).
 _FURTHER_CUTS = 2

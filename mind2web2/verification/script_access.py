@@ -108,7 +108,9 @@ class ScriptAccess:
 
         The result and further keywords are those of ``LLMClient.async_response``.
         """
-        return await self._context.judge.async_response(
+        # Any: the clients of scripts take further requests (``AsyncCalls``).
+        judge: Any = self._context.judge
+        return await judge.async_response(
             model=model,
             messages=messages,
             response_format=response_format,

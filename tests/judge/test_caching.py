@@ -95,6 +95,11 @@ def subject(trial=1, node="leaf"):
     )
 
 
+def own(text, template=None):
+    """Return a request of a script's own."""
+    return ChatRequest("o9", [{"role": "user", "content": text}], template)
+
+
 def answer_judge(run, limit=None):
     """Return the judge of one answer."""
     return AnswerJudge(run, "task", "answer_1.md", limit)
@@ -276,7 +281,7 @@ async def test_a_replay_without_the_judgment_fails_clearly(store):
         assert part in str(caught.value)
     assert judge.failure is None
     with pytest.raises(JudgmentMissingError) as caught:
-        await judge.async_response(model="o9", messages=[{"role": "user", "content": "text"}])
+        await judge.chat(own("text"), 1)
     assert judge.failure is caught.value
 
 
@@ -547,29 +552,14 @@ async def test_a_scripts_own_requests_are_kept_too(store):
     replies = {"text": ChatReply(text="Zürich", usage=USAGE), "class": verdict()}
     run = CachingJudge(SETTINGS, Provider(lambda text: replies[text]), store)
     for judge in (answer_judge(run), answer_judge(run)):
-        text = await judge.async_response(
-            model="o9", messages=[{"role": "user", "content": "text"}], count_token=True
-        )
-        assert text == (
-            "Zürich",
-            {
-                "input_tokens": 100,
-                "output_tokens": 10,
-                "cached_tokens": 60,
-                "total_tokens": 110,
-            },
-        )
-        filled = await judge.async_response(
-            model="o9",
-            messages=[{"role": "user", "content": "class"}],
-            response_format=Verdict,
-        )
-        assert filled == Verdict()
+        reply = await judge.chat(own("text"), 1)
+        assert (reply.text, reply.usage) == ("Zürich", USAGE)
+        assert (await judge.chat(own("class", template=Verdict), 1)).value == Verdict()
     assert run.usage.total().asked.judgments == 2
     assert {kept.purpose for kept in store.all()} == {"script"}
 
 
-async def test_the_same_request_of_a_script_again_is_another_trial(store):
+async def test_a_further_trial_of_a_scripts_request_is_asked_again(store):
     """A script that takes votes of its own gets independent ones.
 
     It gets the same ones when it runs again.
@@ -578,12 +568,8 @@ async def test_the_same_request_of_a_script_again_is_another_trial(store):
     run = CachingJudge(SETTINGS, Provider(lambda _: ChatReply(text=next(replies))), store)
     for _ in range(2):
         judge = answer_judge(run)
-        messages = [{"role": "user", "content": "x"}]
-        assert [await judge.async_response(model="o9", messages=messages) for _ in range(3)] == [
-            "a",
-            "b",
-            "c",
-        ]
+        asked = [await judge.chat(own("x"), trial) for trial in (1, 2, 3)]
+        assert [reply.text for reply in asked] == ["a", "b", "c"]
 
 
 async def test_a_scripts_own_request_fails_like_any_other(store):
@@ -592,5 +578,5 @@ async def test_a_scripts_own_request_fails_like_any_other(store):
 
     judge = answer_judge(CachingJudge(SETTINGS, Provider(too_long), store))
     with pytest.raises(ContextTooLongError):
-        await judge.async_response(model="o9", messages=[{"role": "user", "content": "x"}])
+        await judge.chat(own("x"), 1)
     assert isinstance(judge.failure, ContextTooLongError)

@@ -25,10 +25,8 @@ from mind2web2.judge.judgment import problem_of
 from mind2web2.judge.permit import NotAskedError, Turn
 from mind2web2.judge.protocol import JudgeLedger, QuestionContext
 from mind2web2.judge.service_request import ServiceRequest
-from mind2web2.judge.services import answer_service
 from mind2web2.judge.usage import usage_of
-from mind2web2.llm_client.async_calls import REFUSED_PARAMETERS
-from mind2web2.llm_client.chat import ChatReply, ChatRequest, ReplyCheck
+from mind2web2.llm_client.chat import REFUSED_PARAMETERS, ChatReply, ChatRequest, ReplyCheck
 from mind2web2.llm_client.messages import checked_messages
 from mind2web2.pages.answer_cache import AnswerCache
 from mind2web2.pages.library import PageLibrary
@@ -156,7 +154,7 @@ class RunService:
     @served
     async def chat(self, request: SentRequest, trial: int) -> ChatReply:
         """Answer a request of the script's own."""
-        reply = await self.judge.chat_again(self._request(request), trial)
+        reply = await self.judge.chat(self._request(request), trial)
         return replace(reply, value=None)
 
     @served
@@ -168,13 +166,9 @@ class RunService:
     @served
     async def service(self, request: ServiceRequest) -> Any:
         """Return the answer of a map or paper service."""
-
-        async def ask() -> Any:
-            # Few scripts use the tools.
-            services = import_module("mind2web2.api_tools.service_answers")
-            return await services.service_answer(request)
-
-        answer, record = await answer_service(self.run, request, ask, self.source)
+        # Few scripts use the tools.
+        services = import_module("mind2web2.api_tools.service_answers")
+        answer, record = await services.stored_answer(self.run, request, self.source)
         self.judge.note_service(record)
         return answer
 

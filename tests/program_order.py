@@ -9,9 +9,8 @@ from mind2web2.runs import answer
 from mind2web2.scripts.isolation.run import isolated_result
 
 
-async def _result(call, task_id, cache, run, isolation, logger):
-    in_order = replace(run, ahead=None)
-    return await isolated_result(call, task_id, cache, in_order, isolation, logger)
+async def _result(run, isolation):
+    return await isolated_result(replace(run, ahead=None), isolation)
 
 
 @contextmanager

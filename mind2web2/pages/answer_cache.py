@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any, cast
 
 from mind2web2.errors import CacheMiss
 from mind2web2.pages.cache import listing_sha256
 from mind2web2.pages.cache_files import redirect_target
 from mind2web2.urls.parts import lookup_key
 from mind2web2.utils.api_misuse import script_api
+from mind2web2.utils.callers import is_own
 
 if TYPE_CHECKING:
-    from mind2web2.llm_client.chat import Limit
     from mind2web2.pages.cache import CacheFileSys
     from mind2web2.pages.captures import SharedCaptures
-    from mind2web2.pages.run_cache import PageViews
+    from mind2web2.pages.page_cache import PageCache
 
 
 @script_api
@@ -28,23 +28,24 @@ class AnswerCache:
 
     Args:
         task_cache: shared by the answers of a task.
-        page_library: the run's prepared pages; evaluators find it here.
-        page_limit: the run's limit on captures; likewise.
+        at_first: the addresses (``lookup_key``) of the pages that were stored before the run;
+            ``None`` if all pages are to be seen.
         captures: the run's; ``None`` where it captures nothing, not even with a script's own
             browser.
+        on_write: called after each page that the script stores.
     """
 
     def __init__(
         self,
         task_cache: CacheFileSys,
-        page_library: PageViews,
-        page_limit: Limit | None = None,
+        at_first: frozenset[str] | None = None,
         captures: SharedCaptures | None = None,
+        on_write: Callable[[], object] = object,
     ) -> None:
-        self.page_limit = page_limit
         self.captures = captures
         self.task_cache = task_cache
-        self.page_library = page_library
+        self.at_first = at_first
+        self._on_write = on_write
         # Every URL asked for, with the digest of its page as the judge was shown it first.
         self.looked_up: dict[str, str | None] = {}
         # Pages that the script has come to see.
@@ -83,15 +84,15 @@ class AnswerCache:
         return None
 
     def put_web(self, url: str, text: str, screenshot: bytes | str | None) -> None:
-        """Store a web page, and drop the prepared form of an earlier one."""
+        """Store a web page."""
         self.task_cache.put_web(str(url), text, screenshot)
-        self.page_library.forget(self.task_cache)
+        self._on_write()
         self.note_captured(str(url))
 
     def put_pdf(self, url: str, pdf_bytes: bytes) -> None:
-        """Store a PDF, and drop the prepared form of an earlier page."""
+        """Store a PDF."""
         self.task_cache.put_pdf(str(url), pdf_bytes)
-        self.page_library.forget(self.task_cache)
+        self._on_write()
         self.note_captured(str(url))
 
     def get_all_urls(self) -> list[str]:
@@ -163,12 +164,13 @@ class AnswerCache:
 
     def _is_known(self, url: str) -> bool:
         """Return whether a stored page was there before the run or has become visible since."""
-        at_first = self.page_library.stored_at_first(self.task_cache)
-        index_key = None if at_first is None else self.task_cache.index_key(url)
-        if at_first is None or index_key is None:
+        if self.at_first is None:
+            return True
+        index_key = self.task_cache.index_key(url)
+        if index_key is None:
             return True
         address = lookup_key(index_key)
-        return address in at_first or address in set(map(lookup_key, self._seen_since()))
+        return address in self.at_first or address in set(map(lookup_key, self._seen_since()))
 
     def _seen_since(self) -> Iterator[str]:
         """Yield the addresses of pages that have become visible since."""
@@ -181,3 +183,22 @@ class AnswerCache:
 
     def _digest_in_view(self, url: str) -> str | None:
         return self.task_cache.digest(url) if self._is_known(url) else None
+
+
+def run_cache(cache: PageCache | None) -> AnswerCache | None:
+    """Return a cache as the one that a run hands to a script.
+
+    ``None`` for a cache of a script's own.
+    """
+    return cast(AnswerCache, cache) if hasattr(cache, "at_first") else None
+
+
+def has_other_readers(cache: AnswerCache) -> bool:
+    """Return whether a script has replaced a method by which the run reads pages."""
+    readers = [
+        getattr(part, name)
+        for part in (cache, cache.task_cache)
+        for name in ("has", "get_web", "get_pdf")
+    ]
+    codes = [getattr(reader, "__code__", None) for reader in readers]
+    return not all(code is not None and is_own(code.co_filename) for code in codes)

@@ -22,7 +22,6 @@ from mind2web2.llm_client.chat import Limit
 from mind2web2.pages.page_cache import PageCache, addresses, capture_record, page_digest
 from mind2web2.pages.preparation import prepare_content
 from mind2web2.pages.prepared_page import PageSettings, PreparedPage
-from mind2web2.pages.run_cache import shared_cache
 from mind2web2.prompts import address_flags, one_a_kind
 from mind2web2.urls.parts import lookup_key
 from mind2web2.utils.aio import SharedWork
@@ -126,28 +125,32 @@ class PageLibrary:
             raise type(known.page)(str(known.page)) from known.page
         return known.page
 
-    async def note_stored(self, cache: PageCache) -> None:
-        """Note once which pages a cache holds before the run captures any."""
-        await self._addresses(shared_cache(cache))
+    async def stored_at_first(self, cache: PageCache) -> frozenset[str] | None:
+        """Return the addresses (``lookup_key``) of the pages that a cache held before the run.
+
+        They are noted at the first call, before the run captures any page. ``None`` if the cache
+        does not list them.
+        """
+        self._caches[id(cache)] = cache
+        if id(cache) not in self._addresses_at_first:
+            list_them = partial(asyncio.to_thread, _addresses, cache)
+            addresses = await self._listing.result(id(cache), list_them)
+            self._addresses_at_first.setdefault(id(cache), addresses)
+        return self._addresses_at_first[id(cache)]
 
     def set_stored_at_first(self, cache: PageCache, addresses: frozenset[str] | None) -> None:
-        """Set what ``note_stored`` has noted in another process."""
+        """Set what another process has noted."""
         self._caches[id(cache)] = cache
         self._addresses_at_first[id(cache)] = addresses
-
-    def stored_at_first(self, cache: PageCache) -> frozenset[str] | None:
-        """Return the addresses (``lookup_key``) that ``note_stored`` has noted, if any."""
-        return self._addresses_at_first.get(id(shared_cache(cache)))
 
     async def cached(self, cache: PageCache, urls: Sequence[str]) -> list[bool]:
         """Return for each page whether it was stored before this run captured any.
 
         This does not depend on the progress of other claims and captures.
         """
-        shared = shared_cache(cache)
-        addresses = await self._addresses(shared)
+        addresses = await self.stored_at_first(cache)
         if addresses is None:
-            return [await asyncio.to_thread(shared.has, url) is not None for url in urls]
+            return [await asyncio.to_thread(cache.has, url) is not None for url in urls]
         return [lookup_key(url) in addresses for url in urls]
 
     def forget(self, cache: PageCache) -> None:
@@ -175,7 +178,7 @@ class PageLibrary:
     async def _look_up(self, key: _PageKey, request: PageRequest) -> _Known:
         kind = await asyncio.to_thread(request.cache.has, request.url)
         if request.capture is not None:
-            await self._addresses(request.cache)
+            await self.stored_at_first(request.cache)
         try:
             known = await self._prepare_page(key, request, kind)
         except (CaptureError, DocumentError) as error:
@@ -244,15 +247,6 @@ class PageLibrary:
             }
             self._known = still_known
         return content
-
-    async def _addresses(self, shared: PageCache) -> frozenset[str] | None:
-        """Return the pages that a cache held before the run captured any."""
-        self._caches[id(shared)] = shared
-        if id(shared) not in self._addresses_at_first:
-            list_them = partial(asyncio.to_thread, _addresses, shared)
-            addresses = await self._listing.result(id(shared), list_them)
-            self._addresses_at_first.setdefault(id(shared), addresses)
-        return self._addresses_at_first[id(shared)]
 
 
 @dataclass(frozen=True, slots=True)

@@ -54,7 +54,8 @@ from mind2web2.results.stored_results import (
 from mind2web2.rubric.written_tree import TREE_FORMAT
 from mind2web2.scripts.call import DualSemaphore, ScriptCall
 from mind2web2.scripts.isolation.messages import Ahead
-from mind2web2.scripts.isolation.run import Isolation, RunSide, isolated_result
+from mind2web2.scripts.isolation.run import Isolation, isolated_result
+from mind2web2.scripts.isolation.service import RunSide
 from mind2web2.utils.aio import to_the_end
 from mind2web2.utils.files import file_sha256, remove_leftovers, text_sha256
 from mind2web2.utils.logging_setup import cleanup_logger, create_logger
@@ -381,8 +382,8 @@ async def run_script_on_answer(
     # Before the script can write files of its own.
     script_sha256, sources_sha256 = await asyncio.to_thread(_checksums, job.script_path)
     # Before the script can store pages itself.
-    await run.library.note_stored(job.task_cache)
-    cache = AnswerCache(job.task_cache, run.library, run.limits.webpage, run.captures)
+    at_first = await run.library.stored_at_first(job.task_cache)
+    cache = AnswerCache(job.task_cache, at_first)
     call = ScriptCall(
         script_path=job.script_path,
         script_sha256=script_sha256,
@@ -392,7 +393,13 @@ async def run_script_on_answer(
         model=run.judge.settings.model,
     )
     side = RunSide(
+        call,
+        job.task_id,
+        cache,
+        logger,
         run.judge,
+        run.library,
+        run.captures,
         run.limits,
         run.ahead,
         run.answer_timeout_s,
@@ -400,9 +407,7 @@ async def run_script_on_answer(
         script_time.as_of,
         script_time.zone,
     )
-    summary, ledger, clock = await isolated_result(
-        call, job.task_id, cache, side, run.isolation, logger
-    )
+    summary, ledger, clock = await isolated_result(side, run.isolation)
     evaluated = _Evaluated(
         ResultFile.of(summary), ledger, clock, cache, script_sha256, sources_sha256, started
     )

@@ -27,7 +27,6 @@ from mind2web2.judge.service_request import AskService, ServiceRequest
 from mind2web2.judge.session import JudgeSession
 from mind2web2.llm_client.async_calls import AsyncCalls
 from mind2web2.llm_client.chat import ChatReply, ChatRequest, Limit, Usage
-from mind2web2.pages.library import PageLibrary
 from mind2web2.rubric.verdicts import Evidence, ExtractionRecord, Undecided
 from mind2web2.rubric.written_tree import WrittenNode, read_tree
 from mind2web2.scripts.call import ScriptCall
@@ -201,14 +200,13 @@ class _PolicyClient(JudgeSession, AsyncCalls):
 
 
 class _BlankCache:
-    """A cache that knows the pages of a policy, with the attributes of ``RunCache``."""
+    """A cache that knows the pages of a policy, with the attributes of ``AnswerCache``."""
 
-    page_limit = None
+    at_first = None
     captures = None
 
     def __init__(self, policy: Policy) -> None:
         self.task_cache = self
-        self.page_library = PageLibrary()
         self.looked_up: dict[str, str | None] = {}
         self._policy = policy
 

@@ -13,8 +13,8 @@ from pydantic import BaseModel
 from mind2web2.capture.models import PackageBrowser
 from mind2web2.judge.failures import cut_off_noted
 from mind2web2.judge.protocol import Judge
+from mind2web2.pages.answer_cache import AnswerCache, run_cache
 from mind2web2.pages.page_cache import PageCache
-from mind2web2.pages.run_cache import RunCache, run_cache
 from mind2web2.prompts import NO_INSTRUCTION, encodable
 from mind2web2.rubric.verdicts import ExtractionRecord, Undecided
 from mind2web2.utils.api_misuse import checked_call, script_api
@@ -219,7 +219,7 @@ def create_evaluator(
     return Extractor(context(extract_model)), Verifier(context(verify_model))
 
 
-def _own_browser(of_run: RunCache | None, browser: PageCapture | None) -> PageCapture | None:
+def _own_browser(of_run: AnswerCache | None, browser: PageCapture | None) -> PageCapture | None:
     """Return the browser of the script's own; a run's comes before ours, even if it has none."""
     if of_run is not None and (of_run.captures is None or isinstance(browser, PackageBrowser)):
         return None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from dataclasses import replace
 from typing import NoReturn, cast
@@ -10,10 +11,10 @@ from pydantic import BaseModel
 
 from mind2web2.judge.protocol import Judge
 from mind2web2.llm_client.chat import Limit
+from mind2web2.pages.answer_cache import run_cache
 from mind2web2.pages.captures import PageCapture, SharedCaptures
 from mind2web2.pages.library import PageLibrary
 from mind2web2.pages.page_cache import PageCache
-from mind2web2.pages.run_cache import run_cache, shared_cache
 from mind2web2.rubric.verdicts import Evidence, ExtractionRecord
 from mind2web2.verification.claims import ClaimJudging
 from mind2web2.verification.config import EvaluatorConfig
@@ -21,6 +22,9 @@ from mind2web2.verification.context import EvaluationContext
 from mind2web2.verification.extraction import filled
 from mind2web2.verification.run_questions import AskedClaim, AskedForm, Given
 from mind2web2.verification.script_access import ScriptContext
+
+# Captures at once by a browser of a script's own, which the run's limit does not count.
+_OWN_CAPTURES = 5
 
 
 class OwnQuestions:
@@ -74,26 +78,21 @@ def own_questions(
         browser: captures pages that are not stored.
     """
     of_run = run_cache(cache)
-    library = PageLibrary()
+    library, captures, page_limit = PageLibrary(), None, limits[1]
+    looked_up: dict[str, str | None] = {}
     if of_run is not None:
-        known = of_run.page_library
-        if isinstance(known, PageLibrary):
-            # So that each page is prepared once for all answers of the run.
-            library = known
-        else:
-            task_cache = of_run.task_cache
-            library.set_stored_at_first(task_cache, known.stored_at_first(task_cache))
-    # A run's own limit, since the script may hold the semaphore that it was given.
-    page_limit = limits[1] if of_run is None else of_run.page_limit or limits[1]
-    captures = None if of_run is None else of_run.captures
+        cache, captures, looked_up = of_run.task_cache, of_run.captures, of_run.looked_up
+        library.set_stored_at_first(cache, of_run.at_first)
+        # The script may hold the semaphore that it was given.
+        page_limit = asyncio.Semaphore(_OWN_CAPTURES)
     return OwnQuestions(
         EvaluationContext(
             judge=judge,
             model="",
             task=task,
             answer=answer,
-            cache=None if cache is None else shared_cache(cache),
-            looked_up={} if of_run is None else of_run.looked_up,
+            cache=cache,
+            looked_up=looked_up,
             library=library,
             capture=captures if browser is None else SharedCaptures.by(browser),
             llm_limit=limits[0],

@@ -14,8 +14,8 @@ from pydantic import BaseModel
 from mind2web2.errors import CaptureError
 from mind2web2.judge.protocol import Judge
 from mind2web2.llm_client.chat import Limit, Message
+from mind2web2.pages.answer_cache import has_other_readers, run_cache
 from mind2web2.pages.page_cache import PageCache
-from mind2web2.pages.run_cache import has_other_readers, run_cache
 from mind2web2.utils.api_misuse import report_misuse, script_api
 from mind2web2.verification.config import EvaluatorConfig
 from mind2web2.verification.run_questions import Given, RunQuestions

@@ -15,7 +15,7 @@ GONE = "https://lake.example/gone"
 @pytest.fixture
 def cache(tmp_path):
     """Return an answer's cache over two stored pages."""
-    return AnswerCache(stored(tmp_path), PageLibrary())
+    return AnswerCache(stored(tmp_path))
 
 
 @pytest.mark.parametrize(
@@ -86,7 +86,7 @@ def test_addresses_of_other_types_are_taken(cache):
 
 
 def test_notes_of_two_answers_are_apart(cache):
-    other = AnswerCache(cache.task_cache, cache.page_library)
+    other = AnswerCache(cache.task_cache)
     cache.has(PAGE)
     other.has(OTHER)
     assert (list(cache.pages_used()), list(other.pages_used())) == ([PAGE], [OTHER])
@@ -94,8 +94,8 @@ def test_notes_of_two_answers_are_apart(cache):
 
 async def watched(tmp_path):
     """Return an answer's cache in a run, with a page captured since its start."""
-    cache = AnswerCache(stored(tmp_path), PageLibrary())
-    await cache.page_library.note_stored(cache.task_cache)
+    task_cache = stored(tmp_path)
+    cache = AnswerCache(task_cache, await PageLibrary().stored_at_first(task_cache))
     cache.task_cache.put_web(GONE, "captured", None)
     return cache
 

@@ -96,15 +96,12 @@ async def test_claims_at_the_same_time_prepare_a_page_once(cache):
 
 
 async def test_answers_of_a_task_share_its_pages(cache):
-    """Each answer's cache notes what it looked up; the task's is read once."""
+    """The task's cache is read once."""
     cache.put_pdf(PAGE, pdf(["Depth: 80 m"]))
     task_cache, library = CountingCache(cache), PageLibrary()
-    caches = [AnswerCache(task_cache, library) for _ in range(3)]
-    await asyncio.gather(
-        *(started(ScriptedJudge(), each).verify("c", None, PAGE) for each in caches)
-    )
+    pages = await asyncio.gather(*(library.page(page_request(task_cache)) for _ in range(3)))
     assert task_cache.reads == [(PAGE, True)]
-    assert [each.pages_used() for each in caches] == [{PAGE: cache.digest(PAGE)}] * 3
+    assert [page.sha256 for page in pages] == [cache.digest(PAGE)] * 3
 
 
 async def test_other_settings_prepare_the_page_anew(cache):
@@ -308,7 +305,7 @@ async def test_what_is_at_hand_does_not_change_with_captures(tmp_path):
     cache, library = stored(tmp_path, depth="text"), PageLibrary()
     await library.page(page_request(cache, OTHER, capture=Camera()))
     assert cache.has(OTHER) == "web"
-    assert await library.cached(AnswerCache(cache, library), [OTHER, f"{PAGE}#top", "no url"]) == [
+    assert await library.cached(cache, [OTHER, f"{PAGE}#top", "no url"]) == [
         False,
         True,
         False,
@@ -318,7 +315,7 @@ async def test_what_is_at_hand_does_not_change_with_captures(tmp_path):
 
 
 async def test_a_page_that_a_script_writes_anew_is_shown_anew(tmp_path):
-    cache = AnswerCache(stored(tmp_path, depth="old"), PageLibrary())
+    cache = AnswerCache(stored(tmp_path, depth="old"))
     judge = ScriptedJudge()
     evaluator = started(judge, cache)
     await evaluator.verify("claim", None, PAGE, num_trials=1)
@@ -340,8 +337,8 @@ async def test_a_connection_that_breaks_is_a_page_that_cannot_be_had(cache):
 
 async def test_what_a_script_stores_later_is_not_at_hand(tmp_path):
     cache, library = stored(tmp_path, depth="text"), PageLibrary()
-    await library.note_stored(AnswerCache(cache, library))
-    AnswerCache(cache, library).put_web(OTHER, "text", None)
+    at_first = await library.stored_at_first(cache)
+    AnswerCache(cache, at_first).put_web(OTHER, "text", None)
     assert await library.cached(cache, [OTHER, PAGE]) == [False, True]
 
 

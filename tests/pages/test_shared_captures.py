@@ -468,7 +468,7 @@ async def test_who_captures_within_a_run(of_run, given, asked, cache):
 
     browsers = {"run": Browser(), "ours": Ours(), "other": Other()}
     captures = SharedCaptures.by(browsers["run"]) if of_run else None
-    answer_cache = AnswerCache(cache, PageLibrary(), captures=captures)
+    answer_cache = AnswerCache(cache, captures=captures)
     evaluator = started(ScriptedJudge(), answer_cache, browser_manager=browsers.get(given))
     assert await evaluator.verify("claim", None, PAGE) is (asked is not None)
     assert [name for name, browser in browsers.items() if browser.urls] == (

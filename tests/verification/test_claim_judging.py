@@ -18,7 +18,6 @@ from mind2web2.judge.spec import JudgeSpec
 from mind2web2.judge.store import JudgmentStore
 from mind2web2.pages.answer_cache import AnswerCache
 from mind2web2.pages.captures import SharedCaptures
-from mind2web2.pages.library import PageLibrary
 
 SETTINGS = JudgeSpec("o4-mini")
 
@@ -160,8 +159,7 @@ async def test_every_pace_comes_to_the_same_verdict(tmp_path_factory, supporting
 
 async def test_a_prefetched_page_that_is_not_used_leaves_no_trace(tmp_path):
     """The answer rests on the pages that were checked, and on no other."""
-    library = PageLibrary()
-    cache = AnswerCache(stored(tmp_path, a="a", b="b"), library)
+    cache = AnswerCache(stored(tmp_path, a="a", b="b"))
     judge = SlowJudge("a", {"a": 200})
     verdict, leaf = await judged(judge, cache, "ab")
     assert (verdict, checked(leaf), list(cache.pages_used())) == (
@@ -209,9 +207,8 @@ async def test_captures_of_a_run_are_shared_between_claims_that_end_early(tmp_pa
     It does not take the page from another claim that waits for it.
     """
     camera, cache = Camera(), CacheFileSys(tmp_path)
-    library = PageLibrary()
     judge = SlowJudge("abc", {"a": 3})
-    shared = AnswerCache(cache, library, captures=SharedCaptures.by(camera))
+    shared = AnswerCache(cache, captures=SharedCaptures.by(camera))
     evaluator = started(judge, shared)
     results = await evaluator.batch_verify(
         [

@@ -16,20 +16,17 @@ from typing import Any
 
 from mind2web2.capture.models import NetworkSettings
 from mind2web2.errors import EvalScriptError, JudgeError, MachineError
-from mind2web2.judge.answer_judge import AnswerJudge
-from mind2web2.judge.caching import CachingJudge
 from mind2web2.judge.protocol import JudgeLedger
 from mind2web2.judge.spec import JudgeSpec
 from mind2web2.llm_client.own_price import OwnPrice
 from mind2web2.llm_client.prices import own_prices
-from mind2web2.pages.answer_cache import AnswerCache
-from mind2web2.scripts.call import DualSemaphore, ScriptCall, checked_result
+from mind2web2.scripts.call import ScriptCall, checked_result
 from mind2web2.scripts.isolation.homes import ScriptHomes, script_homes
-from mind2web2.scripts.isolation.messages import Ahead, HomeJob, PassJob
+from mind2web2.scripts.isolation.messages import HomeJob, PassJob
 from mind2web2.scripts.isolation.pass_process import AnswerProcesses, answer_processes
 from mind2web2.scripts.isolation.processes import ProcessEnd
 from mind2web2.scripts.isolation.rpc import PACKAGE, Done, allow_deep_trees
-from mind2web2.scripts.isolation.service import RunAnswers
+from mind2web2.scripts.isolation.service import RunAnswers, RunSide
 from mind2web2.scripts.limits import (
     MAX_FILE_BYTES,
     ScriptLimits,
@@ -66,43 +63,14 @@ class Isolation:
     homes: ScriptHomes = script_homes
 
 
-@dataclass(frozen=True)
-class RunSide:
-    """The run's settings and parts for one answer.
-
-    Args:
-        ahead: how far scripts go on with stand-ins; ``None`` for program order.
-        timeout_s: for the script; ``None`` for no limit.
-        clock: tells the seconds that count towards it.
-        as_of: where the script's own clock stands still; ``None`` for the real time.
-        zone: of the script's local time; ``None`` for that of the run.
-    """
-
-    judge: CachingJudge
-    limits: DualSemaphore
-    ahead: Ahead | None
-    timeout_s: float | None
-    clock: Callable[[], float] = time.monotonic
-    as_of: datetime | None = None
-    zone: str | None = None
-
-
 def _price_of(judge: JudgeSpec) -> dict[str, OwnPrice]:
     return {} if judge.own_price is None else {judge.model: judge.own_price}
 
 
 async def isolated_result(
-    call: ScriptCall,
-    task_id: str,
-    cache: AnswerCache,
-    run: RunSide,
-    isolation: Isolation,
-    logger: logging.Logger,
+    run: RunSide, isolation: Isolation
 ) -> tuple[dict[str, Any], JudgeLedger, ClockReading | None]:
     """Return a script's result on one answer, the usage of its questions, and when it ran.
-
-    Args:
-        cache: the answer's; afterwards it contains which pages were looked up.
 
     Raises:
         EvalScriptError: the script failed, or ended its process; the text names script and cure.
@@ -110,8 +78,8 @@ async def isolated_result(
         MachineError: no process can be started.
     """
     allow_deep_trees()
-    judge = AnswerJudge(run.judge, task_id, call.answer_name, run.limits.llm)
-    answers = RunAnswers(judge, run.judge, call, task_id, cache, logger)
+    call, cache, logger = run.call, run.cache, run.logger
+    answers = RunAnswers(run)
     job = PassJob(
         call=call,
         ahead=None,
@@ -121,8 +89,8 @@ async def isolated_result(
         cache_dir=cache.task_cache.task_dir,
         logger_name=logger.name,
         package_level=logging.getLogger(PACKAGE).getEffectiveLevel(),
-        with_captures=cache.captures is not None,
-        stored_at_first=cache.page_library.stored_at_first(cache),
+        with_captures=run.captures is not None,
+        stored_at_first=cache.at_first,
         network=isolation.network,
         known={},
         has_all_replies=run.judge.is_replay,

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
+from datetime import datetime
 from functools import lru_cache
 from importlib import import_module
-from typing import Any, ClassVar, cast
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from pydantic import BaseModel, RootModel, ValidationError
 
@@ -30,8 +32,15 @@ from mind2web2.llm_client.chat import REFUSED_PARAMETERS, ChatReply, ChatRequest
 from mind2web2.llm_client.messages import checked_messages
 from mind2web2.pages.answer_cache import AnswerCache
 from mind2web2.pages.library import PageLibrary
-from mind2web2.scripts.call import ScriptCall
-from mind2web2.scripts.isolation.messages import Filled, Judged, PageInfo, SentRequest, SentTemplate
+from mind2web2.scripts.call import DualSemaphore, ScriptCall
+from mind2web2.scripts.isolation.messages import (
+    Ahead,
+    Filled,
+    Judged,
+    PageInfo,
+    SentRequest,
+    SentTemplate,
+)
 from mind2web2.scripts.isolation.rpc import (
     Failure,
     Question,
@@ -44,6 +53,9 @@ from mind2web2.verification.claims import ClaimJudging
 from mind2web2.verification.context import EvaluationContext
 from mind2web2.verification.extraction import filled
 from mind2web2.verification.run_questions import AskedClaim, AskedForm, BinaryEvalResult, Given
+
+if TYPE_CHECKING:
+    from mind2web2.pages.captures import SharedCaptures
 
 
 class _SchemaProxy(RootModel[Any]):
@@ -84,16 +96,47 @@ def unforeseen(question: str, error: Exception, logger: logging.Logger) -> Mind2
     return MachineError(one_line(text))
 
 
+@dataclass(frozen=True)
+class RunSide:
+    """One answer's evaluation: the call of its script, and the run's settings and parts for it.
+
+    Args:
+        cache: the answer's; afterwards it contains which pages were looked up.
+        logger: the answer's.
+        captures: for pages that are not stored; ``None`` where none are captured.
+        ahead: how far scripts go on with stand-ins; ``None`` for program order.
+        timeout_s: for the script; ``None`` for no limit.
+        clock: tells the seconds that count towards it.
+        as_of: where the script's own clock stands still; ``None`` for the real time.
+        zone: of the script's local time; ``None`` for that of the run.
+    """
+
+    call: ScriptCall
+    task_id: str
+    cache: AnswerCache
+    logger: logging.Logger
+    judge: CachingJudge
+    library: PageLibrary
+    captures: SharedCaptures | None
+    limits: DualSemaphore
+    ahead: Ahead | None
+    timeout_s: float | None
+    clock: Callable[[], float] = time.monotonic
+    as_of: datetime | None = None
+    zone: str | None = None
+
+    @property
+    def source(self) -> tuple[str, str]:
+        """Return task id and answer name."""
+        return self.task_id, self.call.answer_name
+
+
 @dataclass
 class RunService:
     """Answers one question of a script: its ``served`` methods are the kinds of questions.
 
     Args:
         judge: the run's, for this question.
-        source: task id and answer name.
-        answer: the answer's text.
-        cache: the answer's.
-        logger: the answer's.
         check: tells why a judge's reply does not fill the script's own template.
 
     Attributes:
@@ -101,12 +144,8 @@ class RunService:
         looked_up: the pages asked for, as ``AnswerCache`` has them.
     """
 
+    run: RunSide
     judge: AnswerJudge
-    run: CachingJudge
-    source: tuple[str, str]
-    answer: str
-    cache: AnswerCache
-    logger: logging.Logger
     check: ReplyCheck | None = None
     error: Mind2Web2Error | None = None
     looked_up: dict[str, str | None] = field(default_factory=dict)
@@ -119,7 +158,7 @@ class RunService:
         except Mind2Web2Error as error:
             self.error = error
         except Exception as error:
-            self.error = unforeseen(question.name, error, self.logger)
+            self.error = unforeseen(question.name, error, self.run.logger)
         finally:
             # It holds the connection to the script's process, and that all questions.
             self.check = None
@@ -168,26 +207,26 @@ class RunService:
         """Return the answer of a map or paper service."""
         # Few scripts use the tools.
         services = import_module("mind2web2.api_tools.service_answers")
-        answer, record = await services.stored_answer(self.run, request, self.source)
+        answer, record = await services.stored_answer(self.run.judge, request, self.run.source)
         self.judge.note_service(record)
         return answer
 
     def _context(self, given: Given) -> EvaluationContext:
-        cache = self.cache
+        run = self.run
         return EvaluationContext(
             judge=self.judge,
             model="",  # the run's takes its place
             task=given.task,
-            answer=self.answer if given.answer is None else given.answer,
-            cache=cache.task_cache,
+            answer=run.call.answer if given.answer is None else given.answer,
+            cache=run.cache.task_cache,
             looked_up=self.looked_up,
-            library=cast("PageLibrary", cache.page_library),
-            capture=cache.captures,
+            library=run.library,
+            capture=run.captures,
             llm_limit=nullcontext(),
-            page_limit=cache.page_limit or nullcontext(),
-            logger=self.logger,
+            page_limit=run.limits.webpage,
+            logger=run.logger,
             settings=given.evaluator_config,
-            votes=self.run.settings.votes,
+            votes=run.judge.settings.votes,
         )
 
     def _request(self, sent: SentRequest) -> ChatRequest:
@@ -214,29 +253,11 @@ class RunService:
 
 
 class RunAnswers:
-    """Answers all questions of one answer's script, and keeps account of each.
+    """Answers all questions of one answer's script, and keeps account of each."""
 
-    Args:
-        judge: the answer's.
-        cache: the answer's.
-        logger: the answer's.
-    """
-
-    def __init__(
-        self,
-        judge: AnswerJudge,
-        run: CachingJudge,
-        call: ScriptCall,
-        task_id: str,
-        cache: AnswerCache,
-        logger: logging.Logger,
-    ) -> None:
-        self.judge = judge
+    def __init__(self, run: RunSide) -> None:
+        self.judge = AnswerJudge(run.judge, *run.source, run.limits.llm)
         self._run = run
-        self._source = (task_id, call.answer_name)
-        self._answer = call.answer
-        self._cache = cache
-        self._logger = logger
         self._asked: dict[str, RunService] = {}
 
     def stop(self) -> None:
@@ -254,7 +275,7 @@ class RunAnswers:
 
     def forget_pages(self) -> None:
         """Drop the pages prepared from the cache."""
-        self._cache.page_library.forget(self._cache.task_cache)
+        self._run.library.forget(self._run.cache.task_cache)
 
     async def reply(
         self,
@@ -263,15 +284,8 @@ class RunAnswers:
         turn: Turn | None,
     ) -> Reply | None:
         """Return the reply to a question; ``None`` if it was not asked (``NotAskedError``)."""
-        service = self._asked[question.key] = RunService(
-            self.judge.for_question(turn),
-            self._run,
-            self._source,
-            self._answer,
-            self._cache,
-            self._logger,
-            check,
-        )
+        service = RunService(self._run, self.judge.for_question(turn), check)
+        self._asked[question.key] = service
         reply = await service.reply(question)
         return None if isinstance(service.error, NotAskedError) else reply
 
@@ -289,10 +303,11 @@ class RunAnswers:
         Also note what was asked for nothing beside these questions.
         """
         for key in used:
-            self._cache.note_question(self._asked[key].looked_up)
+            self._run.cache.note_question(self._asked[key].looked_up)
         for key in self._asked.keys() - set(used):
             for judgment in self._asked[key].judge.asked:
-                self._run.spent_for_nothing += usage_of(judgment, self._run.price)
+                run = self._run.judge
+                run.spent_for_nothing += usage_of(judgment, run.price)
 
     def error_of(self, key: str) -> Mind2Web2Error | None:
         """Return why a question has no reply."""

@@ -58,11 +58,8 @@ from mind2web2.utils.files import file_sha256
 
 if TYPE_CHECKING:
     from mind2web2.judge.service_request import AskService, ServiceRequest
-    from mind2web2.pages.page_cache import PageCache
     from mind2web2.scripts.load import EvaluateAnswer
 
-# Captures by a browser of the script's own, which the run's limit does not count.
-_OWN_CAPTURES = 5
 # The time for a script's process to end those of its passes.
 HOME_GRACE_S = 2.0
 # Processor time; a script that takes more in a pass runs in program order.
@@ -230,8 +227,9 @@ class ScriptHome:
     async def _outcome(self, job: PassJob, client: RpcClient, judge: AnswerClient) -> Done:
         captures: Any = RunCaptures() if job.with_captures else None
         task_cache = CacheFileSys(job.cache_dir)
-        pages = RunPages(client, judge, job.stored_at_first)
-        cache = AnswerCache(task_cache, pages, asyncio.Semaphore(_OWN_CAPTURES), captures)
+        cache = AnswerCache(
+            task_cache, job.stored_at_first, captures, partial(_note_write, client, judge)
+        )
         logger = _logger(job, client, self._stops)
         log_unseen_errors(logger)
 
@@ -300,24 +298,10 @@ def _logger(job: PassJob, client: RpcClient, stops: ScriptStops) -> logging.Logg
     return logger
 
 
-class RunPages:
-    """What this process knows of the pages that the run has prepared (``PageViews``)."""
-
-    def __init__(
-        self, client: RpcClient, judge: AnswerClient, at_first: frozenset[str] | None
-    ) -> None:
-        self._client = client
-        self._judge = judge
-        self._at_first = at_first
-
-    def forget(self, _cache: PageCache) -> None:
-        """Drop the pages that the run has prepared from the cache."""
-        self._client.note("forget")
-        self._judge.questions.counts[WRITES] += 1
-
-    def stored_at_first(self, _cache: PageCache) -> frozenset[str] | None:
-        """Return the addresses of the pages that were stored before the run."""
-        return self._at_first
+def _note_write(client: RpcClient, judge: AnswerClient) -> None:
+    """Let the run prepare the pages of the cache again, as the script has stored one."""
+    client.note("forget")
+    judge.questions.counts[WRITES] += 1
 
 
 class RunCaptures:

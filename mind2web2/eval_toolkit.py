@@ -21,9 +21,9 @@ from mind2web2.rubric.values import (
     shown,
     total,
 )
-from mind2web2.verification.config import EvaluatorConfig
 from mind2web2.verification.extractor import Extractor, create_evaluator
 from mind2web2.verification.run_questions import BinaryEvalResult
+from mind2web2.verification.script_access import EvaluatorConfig
 from mind2web2.verification.verifier import Verifier
 
 if TYPE_CHECKING:

@@ -10,8 +10,7 @@ from typing import Literal
 
 from mind2web2.errors import Mind2Web2Error, UsageError
 from mind2web2.judge.tokens import text_tokens
-from mind2web2.llm_client.chat import Usage
-from mind2web2.llm_client.own_price import OwnPrice
+from mind2web2.llm_client.chat import OwnPrice, Usage
 from mind2web2.llm_client.prices import price_usd
 from mind2web2.scripts.made_up import Choices
 from mind2web2.scripts.policies import PolicyRun, PolicyScript, RunTimeoutError, Surroundings

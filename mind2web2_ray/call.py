@@ -17,7 +17,7 @@ from mind2web2.judge.judgment import Judgment
 from mind2web2.judge.protocol import AskedQuestion
 from mind2web2.judge.store import FILE_NAME, JudgmentStore
 from mind2web2.judge.usage import RunUsage
-from mind2web2.llm_client.own_price import OwnPrice
+from mind2web2.llm_client.chat import OwnPrice
 from mind2web2.llm_client.prices import set_own_prices
 from mind2web2.results.answers import RunFolders, select_work
 from mind2web2.runs.named_judge import judge_spec

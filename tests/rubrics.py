@@ -11,7 +11,7 @@ import pytest
 from hypothesis import strategies as st
 
 from mind2web2 import Evaluator, VerificationNode
-from mind2web2.rubric.node import first_block
+from mind2web2.rubric.node import blocks
 
 VECTORS = Path(__file__).parent / "fixtures/vectors"
 BLOCKING = ("failed", "skipped")
@@ -190,7 +190,7 @@ def prerequisite_leaves(node, extra=()):
         node: the node to verify; ``None`` depends on ``extra`` alone.
         extra: further nodes whose leaves must hold.
     """
-    first_block(node, extra)  # raises where the node is its own prerequisite
+    blocking_leaf(node, extra)  # raises where the node is its own prerequisite
     leaves = {}
     for source in (*extra, *_required_siblings(node)):
         for leaf in source.walk():
@@ -204,7 +204,7 @@ def blocking_leaf(node, extra=()):
 
     Takes time in proportion to the depth of the tree, not to its size.
     """
-    return first_block(node, extra)
+    return next(blocks(node, extra), None)
 
 
 def _required_siblings(node):

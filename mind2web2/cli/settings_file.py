@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from mind2web2.errors import UsageError
-from mind2web2.llm_client.own_price import OwnPrice
+from mind2web2.llm_client.chat import OwnPrice
 from mind2web2.llm_client.prices import set_own_prices
 from mind2web2.runs.file_prices import check_keys, file_content, prices_in
 from mind2web2.runs.setting import Setting

@@ -17,9 +17,8 @@ from types import TracebackType
 from mind2web2.errors import BudgetReachedError, UsageError
 from mind2web2.judge.permit import AnswerLimits, CircuitBreaker, Permit
 from mind2web2.judge.tokens import request_tokens
-from mind2web2.llm_client.chat import ChatRequest, Usage
+from mind2web2.llm_client.chat import ChatRequest, OwnPrice, Usage
 from mind2web2.llm_client.failures import RequestFailedError
-from mind2web2.llm_client.own_price import OwnPrice
 from mind2web2.llm_client.prices import price_usd
 from mind2web2.utils.text import dollars, dollars_as_given
 

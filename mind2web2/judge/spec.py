@@ -14,7 +14,7 @@ from typing import Any
 from mind2web2.errors import UsageError
 from mind2web2.judge.judgment import FLEX_PRICE_SHARE
 from mind2web2.judge.record import REPLAY, JudgeIdentity, JudgeRecord, JudgmentSource, server_named
-from mind2web2.llm_client.own_price import OwnPrice
+from mind2web2.llm_client.chat import OwnPrice
 from mind2web2.llm_client.settings import (
     DEFAULT_JUDGE_MODEL,
     OWN_PARAMETERS,
@@ -22,7 +22,7 @@ from mind2web2.llm_client.settings import (
 )
 from mind2web2.rubric.vote_rule import DEFAULT_TRIALS, vote_count
 from mind2web2.utils import values
-from mind2web2.utils.given_values import check_number, check_text
+from mind2web2.utils.values import check_number, check_text
 
 
 @dataclass(frozen=True)

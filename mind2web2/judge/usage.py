@@ -6,8 +6,7 @@ from dataclasses import dataclass, field, replace
 from typing import TypedDict
 
 from mind2web2.judge.judgment import Judgment
-from mind2web2.llm_client.chat import Retries, Slowdown, Usage
-from mind2web2.llm_client.own_price import OwnPrice
+from mind2web2.llm_client.chat import OwnPrice, Retries, Slowdown, Usage
 from mind2web2.llm_client.prices import total_price_usd
 
 

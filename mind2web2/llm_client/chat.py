@@ -10,6 +10,7 @@ from typing import (
     Annotated,
     Any,
     Literal,
+    NamedTuple,
     NotRequired,  # pydantic needs it before Python 3.12
     Protocol,
     runtime_checkable,
@@ -357,3 +358,14 @@ class MeasuredProvider(ChatProvider, Protocol):
         Raises:
             JudgeUnusableError: it does not.
         """
+
+
+class OwnPrice(NamedTuple):
+    """The user's own price of a model in dollars per million tokens.
+
+    ``cached_usd`` defaults to input's.
+    """
+
+    input_usd: float
+    output_usd: float
+    cached_usd: float | None = None

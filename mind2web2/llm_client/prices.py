@@ -12,8 +12,7 @@ from decimal import Decimal
 from functools import lru_cache
 from typing import NamedTuple
 
-from mind2web2.llm_client.chat import Usage
-from mind2web2.llm_client.own_price import OwnPrice
+from mind2web2.llm_client.chat import OwnPrice, Usage
 
 # Below every model's surcharge for long prompts, so that totals of many requests are priced as
 # such.

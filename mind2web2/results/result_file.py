@@ -29,8 +29,7 @@ from mind2web2.rubric.verdicts import (
     aggregate,
 )
 from mind2web2.rubric.written_tree import WrittenNode, WrittenScore, read_tree, vote_groups
-from mind2web2.utils.json_text import JsonObject, mapping
-from mind2web2.utils.lenient import read_leniently
+from mind2web2.utils.json_text import JsonObject, mapping, read_leniently
 
 if TYPE_CHECKING:
     from mind2web2.judge.protocol import JudgeLedger

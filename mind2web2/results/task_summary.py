@@ -13,8 +13,7 @@ from mind2web2.errors import ResultWriteError
 from mind2web2.results.scored_answer import NO_RESULT, ScoredAnswer
 from mind2web2.rubric.verdicts import is_score, is_success
 from mind2web2.utils.files import read_regular_file, write_whole
-from mind2web2.utils.json_text import JsonObject
-from mind2web2.utils.lenient import read_leniently
+from mind2web2.utils.json_text import JsonObject, read_leniently
 from mind2web2.utils.names import is_file_name
 
 log = logging.getLogger(__name__)

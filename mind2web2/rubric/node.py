@@ -601,13 +601,6 @@ def _node_at(root: VerificationNode, path: Sequence[int]) -> VerificationNode:
 # skipped")
 
 
-def first_block(
-    node: VerificationNode | None, extra: Sequence[VerificationNode]
-) -> VerificationNode | None:
-    """Return the first of ``blocks``."""
-    return next(blocks(node, extra), None)
-
-
 def blocks(
     node: VerificationNode | None, extra: Sequence[VerificationNode]
 ) -> Iterator[VerificationNode]:

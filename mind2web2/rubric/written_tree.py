@@ -9,8 +9,7 @@ from typing import Annotated, Literal, NamedTuple
 from pydantic import BaseModel, ConfigDict, Field, StrictBool, ValidationError
 
 from mind2web2.rubric.verdicts import Evidence, Outcome, Status, Vote
-from mind2web2.utils.json_text import JsonObject, mappings
-from mind2web2.utils.lenient import read_leniently
+from mind2web2.utils.json_text import JsonObject, mappings, read_leniently
 
 WrittenScore = Annotated[float, Field(strict=True, ge=0, le=1, allow_inf_nan=False)]
 

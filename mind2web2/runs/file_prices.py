@@ -11,7 +11,7 @@ from typing import Annotated
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
 from mind2web2.errors import UsageError
-from mind2web2.llm_client.own_price import OwnPrice
+from mind2web2.llm_client.chat import OwnPrice
 from mind2web2.runs.settings import FILE_NAME
 from mind2web2.utils.json_text import JsonObject
 from mind2web2.utils.names import did_you_mean

@@ -30,7 +30,7 @@ from mind2web2.utils.moments import parse_moment
 from mind2web2.utils.path_config import PathConfig
 
 if TYPE_CHECKING:
-    from mind2web2.llm_client.own_price import OwnPrice
+    from mind2web2.llm_client.chat import OwnPrice
     from mind2web2.utils.json_text import JsonObject
 
 JUDGE_PROVIDERS = ("openai", "azure_openai")

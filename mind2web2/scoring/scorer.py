@@ -55,10 +55,10 @@ from mind2web2.scripts.isolation.processes import fork_server
 from mind2web2.urls.parts import lookup_key
 from mind2web2.utils import values
 from mind2web2.utils.files import text_sha256
-from mind2web2.utils.given_values import check_number, check_text
 from mind2web2.utils.loop_thread import LoopThread
 from mind2web2.utils.path_config import PathConfig, ScriptFile
 from mind2web2.utils.text import counted
+from mind2web2.utils.values import check_number, check_text
 
 log = logging.getLogger(__name__)
 # The silent logger of all eval scripts: they log too much, and failures are in ``NoScore``.

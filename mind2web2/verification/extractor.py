@@ -18,9 +18,9 @@ from mind2web2.pages.page_cache import PageCache
 from mind2web2.prompts import NO_INSTRUCTION, encodable
 from mind2web2.rubric.verdicts import ExtractionRecord, Undecided
 from mind2web2.utils.api_misuse import checked_call, script_api
-from mind2web2.verification.config import EvaluatorConfig
 from mind2web2.verification.run_questions import AskedForm, BinaryEvalResult, RunQuestions
 from mind2web2.verification.script_access import (
+    EvaluatorConfig,
     ScriptAccess,
     ScriptContext,
     as_judge,

@@ -17,11 +17,10 @@ from mind2web2.pages.library import PageLibrary
 from mind2web2.pages.page_cache import PageCache
 from mind2web2.rubric.verdicts import Evidence, ExtractionRecord
 from mind2web2.verification.claims import ClaimJudging
-from mind2web2.verification.config import EvaluatorConfig
 from mind2web2.verification.context import EvaluationContext
 from mind2web2.verification.extraction import filled
 from mind2web2.verification.run_questions import AskedClaim, AskedForm, Given
-from mind2web2.verification.script_access import ScriptContext
+from mind2web2.verification.script_access import EvaluatorConfig, ScriptContext
 
 # Captures at once by a browser of a script's own, which the run's limit does not count.
 _OWN_CAPTURES = 5

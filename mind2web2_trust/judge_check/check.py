@@ -40,10 +40,10 @@ from mind2web2.statistics.paired import (
     share,
 )
 from mind2web2.utils.aio import all_or_first_error
-from mind2web2.verification.config import EvaluatorConfig
 from mind2web2.verification.context import EvaluationContext
 from mind2web2.verification.extractor import Extractor
 from mind2web2.verification.own_questions import script_context
+from mind2web2.verification.script_access import EvaluatorConfig
 from mind2web2.verification.verifier import Verifier
 from mind2web2_trust.judge_check.drawn_page import (
     can_be_drawn,

@@ -27,8 +27,7 @@ from mind2web2.judge.service_request import ServiceRequest
 from mind2web2.judge.services import answer_service
 from mind2web2.judge.spec import JudgeSpec
 from mind2web2.judge.store import JudgmentStore
-from mind2web2.llm_client.chat import ChatReply, ChatRequest, Usage
-from mind2web2.llm_client.own_price import OwnPrice
+from mind2web2.llm_client.chat import ChatReply, ChatRequest, OwnPrice, Usage
 from mind2web2.rubric.verdicts import Rejection
 
 SETTINGS = JudgeSpec("gpt-4o", temperature=0.5, reasoning_effort="low")

@@ -19,7 +19,7 @@ from rubrics import (
 )
 from scripted_judge import ScriptedJudge
 
-from mind2web2.rubric.node import VerificationNode, first_block
+from mind2web2.rubric.node import VerificationNode
 
 
 def node(node_id, **fields):
@@ -206,8 +206,8 @@ def calls_for(failed, strategy):
     sys.setprofile(lambda _frame, event, _argument: calls.update([event]))
     try:
         reasons = [
-            first_block(leaf, ()),
-            first_block(other, [beside]),
+            blocking_leaf(leaf),
+            blocking_leaf(other, [beside]),
         ]
     finally:
         sys.setprofile(None)

@@ -1,6 +1,8 @@
 """A leaf without a verdict yet, and what depends on it."""
 
-from mind2web2.rubric.node import VerificationNode, first_block
+from rubrics import blocking_leaf
+
+from mind2web2.rubric.node import VerificationNode
 from mind2web2.rubric.verdicts import Undecided
 
 
@@ -21,12 +23,12 @@ def test_others_wait_for_it():
     root, leaf = undecided()
     root.add_node(after := node("after"))
     leaf.critical = True
-    assert first_block(after, ()) is leaf
-    assert first_block(None, [root]) is leaf
+    assert blocking_leaf(after) is leaf
+    assert blocking_leaf(None, [root]) is leaf
 
 
 def test_a_verdict_makes_it_a_leaf_like_any_other():
     root, leaf = undecided()
     leaf.decide(1.0, "passed")
-    assert (leaf.undecided, first_block(None, [root])) == (None, None)
+    assert (leaf.undecided, blocking_leaf(None, [root])) == (None, None)
     assert leaf.status == "passed"

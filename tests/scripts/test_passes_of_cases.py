@@ -63,7 +63,7 @@ HEADER = """\
 import logging, math, operator, os, pathlib, subprocess, sys
 sys.path.insert(0, str(pathlib.Path(__file__).parent / "helpers"))
 from mind2web2 import Evaluator
-from mind2web2.rubric.node import first_block
+from mind2web2.rubric.node import blocks
 
 
 class Count(logging.Handler):
@@ -104,8 +104,8 @@ TRUE, FALSE = (
 GOOD = '    ev.add_custom_node({}, "good", "as in sequential execution", root, critical=True)\n'
 # The script's body and its score.
 CASES = {
-    "first_block": (
-        f"{FALSE}    free = not (first_block(None, [root]))\n"
+    "blocks": (
+        f"{FALSE}    free = not list(blocks(None, [root]))\n"
         '    ev.add_custom_node(free, "ok", "none blocks", root, critical=False)\n',
         0.0,
     ),

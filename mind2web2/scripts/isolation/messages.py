@@ -10,8 +10,7 @@ from typing import Any, Literal
 from mind2web2.capture.models import NetworkSettings
 from mind2web2.errors import CaptureError, PageBugError
 from mind2web2.judge.protocol import JudgeLedger
-from mind2web2.llm_client.chat import ChatReply
-from mind2web2.llm_client.own_price import OwnPrice
+from mind2web2.llm_client.chat import ChatReply, OwnPrice
 from mind2web2.rubric.verdicts import Evidence, ExtractionRecord
 from mind2web2.scripts.call import ScriptCall
 from mind2web2.scripts.limits import ScriptLimits

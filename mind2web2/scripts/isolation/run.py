@@ -18,7 +18,7 @@ from mind2web2.capture.models import NetworkSettings
 from mind2web2.errors import EvalScriptError, JudgeError, MachineError
 from mind2web2.judge.protocol import JudgeLedger
 from mind2web2.judge.spec import JudgeSpec
-from mind2web2.llm_client.own_price import OwnPrice
+from mind2web2.llm_client.chat import OwnPrice
 from mind2web2.llm_client.prices import own_prices
 from mind2web2.scripts.call import ScriptCall, checked_result
 from mind2web2.scripts.isolation.homes import ScriptHomes, script_homes

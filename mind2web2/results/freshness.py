@@ -10,11 +10,14 @@ from __future__ import annotations
 import hashlib
 import json
 import logging
+import os
 from collections.abc import Collection, Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cache, lru_cache
 from pathlib import Path
+from stat import S_ISREG
 
 from mind2web2 import __version__
 from mind2web2.errors import AnswerError, Mind2Web2Error, UsageError
@@ -64,26 +67,32 @@ class Conditions:
 
 
 def folder_sha256(folder: Path) -> str:
-    """Return the digest of a script's folder, without hidden files and what Python compiles."""
-    paths = sorted(path for path in folder.rglob("*") if _is_source(path.relative_to(folder)))
-    stats = [(path, path.stat()) for path in paths if path.is_file()]
-    return _files_sha256(
-        folder, tuple((path, stat.st_ctime_ns, stat.st_size) for path, stat in stats)
-    )
+    """Return the digest of a script's folder, without hidden files and what Python compiles.
+
+    A file that another program removes meanwhile is not part of it.
+    """
+    digests: dict[Path, str] = {}
+    for parent, folders, names in os.walk(folder):
+        folders[:] = filter(_is_source, folders)
+        for name in filter(_is_source, names):
+            path = Path(parent, name)
+            with suppress(FileNotFoundError):
+                stat = path.stat()
+                if S_ISREG(stat.st_mode):
+                    digests[path.relative_to(folder)] = _sha256(
+                        path, stat.st_ctime_ns, stat.st_size
+                    )
+    return text_sha256(json.dumps([(str(path), digests[path]) for path in sorted(digests)]))
 
 
-def _is_source(path: Path) -> bool:
-    return not any(part.startswith((".", "__pycache__")) for part in path.parts)
+def _is_source(name: str) -> bool:
+    return not name.startswith((".", "__pycache__"))
 
 
-@lru_cache(maxsize=64)
-def _files_sha256(folder: Path, states: tuple[tuple[Path, int, int], ...]) -> str:
-    digests = []
-    for path, _, _ in states:
-        with path.open("rb") as file:
-            digest = hashlib.file_digest(file, "sha256").hexdigest()
-        digests.append((str(path.relative_to(folder)), digest))
-    return text_sha256(json.dumps(digests))
+@lru_cache(maxsize=4096)
+def _sha256(path: Path, changed_ns: int, size: int) -> str:  # noqa: ARG001 (a change is another key)
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 @cache

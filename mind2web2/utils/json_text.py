@@ -1,4 +1,4 @@
-"""JSON texts, parsed fast, and their fields, whatever other programs wrote there."""
+"""JSON texts of any program: parsed fast, and read field by field into models."""
 
 from __future__ import annotations
 

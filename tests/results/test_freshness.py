@@ -2,12 +2,13 @@
 
 import json
 import shutil
+import threading
 
 import pytest
 from evaluations import PAGE
 from projects import AGENT, TASK, ClaimJudge, Project, evaluate, read_json
 
-from mind2web2.results.freshness import CHANGED, ResultsNow, results_now
+from mind2web2.results.freshness import CHANGED, ResultsNow, folder_sha256, results_now
 from mind2web2.results.known_answers import agent_answers
 from mind2web2.results.result_file import with_checksum
 
@@ -116,3 +117,25 @@ async def test_a_missing_folder_makes_no_result_stale(project, folder, unchecked
     [line] = found.unchecked
     assert line.startswith(unchecked)
     assert found == ResultsNow(unchecked=(line,))
+
+
+def test_a_file_that_goes_while_a_folder_is_read_costs_no_answer(tmp_path):
+    """Scripts and editors write files beside a script, and remove them again."""
+    (tmp_path / "script.py").write_text("")
+    is_over = threading.Event()
+
+    def write_and_remove():
+        while not is_over.is_set():
+            for number in range(50):
+                (tmp_path / f"{number}.tmp").write_text("")
+            for number in range(50):
+                (tmp_path / f"{number}.tmp").unlink()
+
+    writer = threading.Thread(target=write_and_remove)
+    writer.start()
+    try:
+        digests = [folder_sha256(tmp_path) for _ in range(200)]
+    finally:
+        is_over.set()
+        writer.join()
+    assert all(len(digest) == 64 for digest in digests)

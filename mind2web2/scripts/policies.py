@@ -226,6 +226,10 @@ class _BlankCache:
         """Return a text that says nothing."""
         return "A page.", None
 
+    def get_pdf(self, url: str) -> bytes:  # noqa: ARG002
+        """Return one that says nothing."""
+        return b""
+
     def get_all_urls(self) -> list[str]:
         """Return none."""
         return []

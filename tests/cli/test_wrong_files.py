@@ -81,10 +81,10 @@ def test_a_file_in_the_place_of_the_results_is_named_alone(project):
 
 
 OUTPUTS = (
-    "submit bot --num_runs 1 -o {}",
-    "rehearse lake --junit {}",
-    "report bot -o {}",
-    "export bot --judgments {}",
+    "submit bot --num_runs 1 -o pipe.json",
+    "rehearse lake --junit pipe.xml",
+    "report bot -o pipe.html",
+    "export bot --judgments pipe.jsonl",
 )
 
 
@@ -95,10 +95,10 @@ def test_no_device_or_pipe_is_replaced_by_a_file(project, monkeypatch):
     with JudgeServer() as server:
         words = ("evaluate", "bot", "--judge_base_url", server.base_url)
         assert call(main, *words).returncode == 0
-    pipe = project.root / "pipe.jsonl"
-    os.mkfifo(pipe)
     for words in OUTPUTS:
-        run = call(main, *words.format(pipe.name).split())
+        pipe = project.root / words.split()[-1]
+        os.mkfifo(pipe)
+        run = call(main, *words.split())
         assert (words, run.returncode) == (words, 2)
-        assert run.stderr.endswith("pipe.jsonl: it is not a regular file\n")
+        assert run.stderr.endswith(f"{pipe.name}: it is not a regular file\n")
         assert pipe.is_fifo()

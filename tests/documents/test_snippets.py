@@ -8,6 +8,7 @@ import subprocess
 from contextlib import suppress
 
 import pytest
+from documents import trainer_stubs
 from documents.blocks import DOCUMENTS, blocks_of, commands_of, name_of
 from projects import REPOSITORY, call
 from servers.judge_server import JudgeServer
@@ -54,7 +55,8 @@ def evaluated(tmp_path_factory, judge):
 
 @pytest.fixture
 def clone(tmp_path, evaluated, judge, monkeypatch):
-    """Stand in a copy of that clone."""
+    """Stand in a copy of that clone, with stubs of the trainers' packages."""
+    trainer_stubs.install(monkeypatch)
     folder = tmp_path / "clone"
     shutil.copytree(evaluated, folder)
     monkeypatch.chdir(folder)

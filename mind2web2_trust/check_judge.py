@@ -16,7 +16,7 @@ from rich.console import Console
 from rich.progress import MofNCompleteColumn, Progress, TextColumn
 from rich.table import Table
 
-from mind2web2.analysis.changed_pages import ChangedPages, changed_pages, report_lines
+from mind2web2.analysis.changed_pages import ChangedPages, changed_pages
 from mind2web2.cli.console import line, plain_console, warnings_on
 from mind2web2.cli.displays import duration_text
 from mind2web2.cli.event_loop import run_to_exit
@@ -25,8 +25,7 @@ from mind2web2.cli.options import (
     with_file,
 )
 from mind2web2.errors import UsageError
-from mind2web2.judge.fitness import verdict
-from mind2web2.judge.last_check import CHECKS_FOLDER, record_check
+from mind2web2.judge.check_record import CHECKS_FOLDER
 from mind2web2.judge.store import FILE_NAME
 from mind2web2.llm_client.settings import check_address
 from mind2web2.runs.session import open_run
@@ -150,7 +149,7 @@ async def _run_check(check: _Check) -> int:
     found = [quality(check) for check in checks]
     for each in found:
         if check.is_recorded and (record := each.record()) is not None:
-            record_check(check.results_root, each.check.judge, record)
+            record.keep(check.results_root, each.check.judge)
     show = _print_json if check.is_json else _print_text
     show(check, found, comparisons(checks))
     below = _below(found, check.least_share)
@@ -195,8 +194,8 @@ def _print_text(
     console = check.console
     for each in found:
         _print_quality(console, each)
-        for text in report_lines(_changed_pages(each)):
-            line(console, text)
+        for report in _changed_pages(each):
+            line(console, report.sentence)
     for comparison in compared:
         _print_comparison(console, comparison)
     if check.is_recorded:
@@ -214,7 +213,7 @@ def _print_verdicts(console: Console, found: Sequence[Quality]) -> None:
         if (record := each.record()) is not None:
             whose = f"{each.check.name}: " if len(found) > 1 else ""
             but = f" Not for: {', '.join(each.weak)}." if each.weak else ""
-            line(console, f"{whose}{verdict(record)}{but}")
+            line(console, f"{whose}{record.verdict}{but}")
 
 
 def _below(found: Sequence[Quality], least: float | None) -> list[str]:

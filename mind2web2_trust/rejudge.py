@@ -22,15 +22,7 @@ from mind2web2.analysis.judgings import (
     judge_agreement,
     repeatability,
 )
-from mind2web2.analysis.strong_sample import (
-    NoSampleFigures,
-    SampleFigures,
-    Sampling,
-    StrongSample,
-    judge_sample,
-    sample_figures,
-    strong_sample,
-)
+from mind2web2.analysis.strong_sample import StrongSample
 from mind2web2.cli.console import line, plain_console
 from mind2web2.cli.estimate import print_estimate
 from mind2web2.cli.evaluate import prepare_settings
@@ -86,13 +78,11 @@ def run(options: argparse.Namespace) -> int:
     with redirect_stdout(sys.stderr) if options.json else nullcontext():
         agent = _agent(options)
         if options.sample is not None:
-            sample = _sample_of(agent, Sampling(options.sample, options.seed))
+            sample = _sample_of(agent, options.sample, options.seed)
             if agent.settings.estimate:
-                return _print_estimate(agent, sample.work_on(options.sample), 1)
-            judged = judge_sample(
-                sample, lambda work: _judge_once(agent, 1, work, _Purse.of(agent))
-            )
-            status, figures = judged.status, sample_figures(sample, judged)
+                return _print_estimate(agent, sample.work_on(sample.size), 1)
+            purse = _Purse.of(agent)
+            status, figures = sample.judged_by(lambda work: _judge_once(agent, 1, work, purse))
         elif agent.settings.estimate:
             return _print_estimate(agent, agent.work, agent.times)
         else:
@@ -101,7 +91,11 @@ def run(options: argparse.Namespace) -> int:
         return status
     console = plain_console()
     if options.sample is not None:
-        _print_sample(console, agent.name, figures, options.json)
+        if options.json:
+            console.print_json(figures.model_dump_json())
+            return status
+        for text in sample_lines(agent.name, figures):
+            line(console, text)
         return status
     found = _figures_of(agent)
     if options.json:
@@ -258,24 +252,15 @@ def _judge_once(
     return ended, is_spent
 
 
-def _print_sample(
-    console: Console, name: str, found: SampleFigures | NoSampleFigures, as_json: bool
-) -> None:
-    if as_json:
-        console.print_json(found.model_dump_json())
-        return
-    for text in sample_lines(name, found):
-        line(console, text)
-
-
-def _sample_of(agent: _Agent, sampling: Sampling) -> StrongSample:
+def _sample_of(agent: _Agent, size: int, seed: int) -> StrongSample:
     judge = judge_spec(agent.settings).model
     if not agent.is_other:
         raise UsageError(
             "--sample needs a better judge than that of the results: name it with --judge_model"
         )
     root = agent.settings.paths.eval_results_root
-    return strong_sample(agent.name, judge, agent.folder / "1", root, agent.work, sampling)
+    folder = agent.folder / "1"
+    return StrongSample.draw(agent.name, judge, folder, root, agent.work, size=size, seed=seed)
 
 
 def _print_estimate(agent: _Agent, work: Sequence[TaskWork], times: int) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import glob
 import logging
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,14 +13,14 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from mind2web2.results.result_file import ResultFile
 from mind2web2.rubric.written_tree import WrittenNode
-from mind2web2.utils.files import read_regular_file
+from mind2web2.utils.files import read_regular_file, write_whole
 from mind2web2.utils.text import percent
 
 log = logging.getLogger(__name__)
 
-# Where `mind2web2 probe` keeps its reports: PROBES_FOLDER/AGENT/JUDGE/REPORT_NAME.
-PROBES_FOLDER = "probes"
-REPORT_NAME = "probe.json"
+# Where `mind2web2 probe` keeps its reports: _PROBES_FOLDER/AGENT/JUDGE/_REPORT_NAME.
+_PROBES_FOLDER = "probes"
+_REPORT_NAME = "probe.json"
 _LISTS = {"leaves", "survivors"}
 
 
@@ -128,6 +128,25 @@ class ChangedPages(BaseModel):
     leaves: Mapping[str, tuple[int, int]]
     survivors: tuple[OtherReply, ...]
 
+    @staticmethod
+    def folder(agent: str, judge: str) -> Path:
+        """Return where the report and the replies of a judge are kept."""
+        name = "".join(sign if sign.isalnum() or sign in ".-_" else "_" for sign in judge)
+        return Path(_PROBES_FOLDER) / agent / name
+
+    def write(self) -> None:
+        """Write the report beside the stored replies."""
+        path = self.folder(self.agent, self.judge) / _REPORT_NAME
+        write_whole(path, self.model_dump_json(indent=1).encode())
+
+    @property
+    def sentence(self) -> str:
+        """Return the figures in one sentence."""
+        return (
+            f"On changed pages of {self.agent}, {self.judge} noticed {self.noticed} of "
+            f"{self.probes} changes; it would pass {self.false_passes} of unsupported claims."
+        )
+
     def figures(self) -> dict[str, Any]:
         """Return what ``--json`` prints: the figures without leaves and verdicts."""
         return self.model_dump(mode="json", include={*ChangedPages.model_fields} - _LISTS)
@@ -166,7 +185,7 @@ def changed_pages(agent: str | None = None) -> list[ChangedPages]:
     """
     found: list[ChangedPages] = []
     folder = "*" if agent is None else glob.escape(agent)
-    for path in sorted(Path(PROBES_FOLDER).glob(f"{folder}/*/{REPORT_NAME}")):
+    for path in sorted(Path(_PROBES_FOLDER).glob(f"{folder}/*/{_REPORT_NAME}")):
         try:
             found.append(ChangedPages.model_validate_json(read_regular_file(path)))
         except (OSError, ValidationError) as error:
@@ -184,12 +203,3 @@ def stayed_by_leaf(
             before = sums.get(leaf, StayedCount(0, 0))
             sums[leaf] = StayedCount(before.stayed + stayed, before.of + asked)
     return sums
-
-
-def report_lines(reports: Sequence[ChangedPages]) -> list[str]:
-    """Return a sentence on each report."""
-    return [
-        f"On changed pages of {each.agent}, {each.judge} noticed {each.noticed} of {each.probes} "
-        f"changes; it would pass {each.false_passes} of unsupported claims."
-        for each in reports
-    ]

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from mind2web2.judge.fitness import failure
-from mind2web2.judge.last_check import last_check
-from mind2web2.judge.record import CheckRecord, JudgeIdentity
+from mind2web2.judge.check_record import CheckRecord, last_check
+from mind2web2.judge.record import JudgeIdentity
 from mind2web2.results.result_file import ResultFile
 from mind2web2.results.stored_results import latest_result
 
@@ -21,7 +20,7 @@ def failed_check(eval_results_root: Path, agent_name: str) -> str | None:
     newest = max(paths, key=lambda path: path.name, default=None)
     found = None if newest is None else latest_result(newest.parent)
     check = None if found is None else check_of(eval_results_root, found.content)
-    return None if check is None else failure(check)
+    return None if check is None else check.failure
 
 
 def check_of(eval_results_root: Path, result: ResultFile) -> CheckRecord | None:

@@ -35,7 +35,6 @@ from mind2web2.errors import ResultWriteError, UsageError
 from mind2web2.judge.caching import CachingJudge
 from mind2web2.judge.other_agents import stores_of_others
 from mind2web2.judge.protocol import AskedQuestion
-from mind2web2.judge.record import CheckRecord
 from mind2web2.judge.store import FILE_NAME
 from mind2web2.judge.usage import RunUsage
 from mind2web2.plugin import Listener
@@ -234,7 +233,7 @@ async def _run_session_with_display(
     try:
         with _logging(run.console, run.folders):
             await _print_beforehand(run)
-            if failed := _failed_check(judge_check):
+            if judge_check is not None and (failed := judge_check.failure):
                 run.print(f"Warning: {failed}")
             async with (
                 (run.machines or _this_machine)(session) as (runner, concurrency),
@@ -267,7 +266,7 @@ def _report(
     problems = [*run.progress.problems, *_removed_tasks(run, summary)]
     if judge_check is None and judge.usage.total().asked.judgments:
         run.print(f"To see how often this judge is right: {command_line('check-judge')}")
-    elif failed := _failed_check(judge_check):
+    elif judge_check is not None and (failed := judge_check.failure):
         problems.insert(0, failed)
     report = RunReport(
         work=run.work,
@@ -283,14 +282,6 @@ def _report(
         is_quiet=run.is_quiet,
     )
     print_run(run.console, report)
-
-
-def _failed_check(check: CheckRecord | None) -> str | None:
-    """Return that the judge failed its last check, if it had one."""
-    if check is None:
-        return None
-    failed: str | None = load_function("mind2web2.judge.fitness:failure")(check)
-    return failed
 
 
 def _print_reused(run: _Run, outcomes: Sequence[AnswerOutcome]) -> None:

@@ -1,12 +1,10 @@
-"""How results and stored judgments name the judge and its check."""
+"""How results and stored judgments name the judge."""
 
 from __future__ import annotations
 
 from pydantic import BaseModel, ConfigDict
 
-from mind2web2 import __version__
 from mind2web2.rubric.vote_rule import DEFAULT_TRIALS
-from mind2web2.utils.text import percent
 
 
 class JudgeIdentity(BaseModel):
@@ -43,44 +41,6 @@ class JudgmentSource(BaseModel):
 
     path: str
     sha256: str | None = None
-
-
-class CheckRecord(BaseModel):
-    """A judge's accuracy on the labelled set.
-
-    Args:
-        judge: ``None`` in a result, which names its judge itself.
-        set_seed: by which the set was drawn; ``None`` in checks of set 1, which had one seed.
-        cases: to which the judge replied; a sample is less than the whole set.
-        claims_low: the lower end of the 95% interval on claims alone, which a coin gets right half
-            the time.
-        version: of this package, whose prompts were used.
-    """
-
-    model_config = ConfigDict(frozen=True)
-
-    judge: JudgeIdentity | None = None
-    set_version: int
-    set_seed: int | None = None
-    set_digest: str
-    is_whole_set: bool
-    cases: int
-    accuracy: float
-    low: float
-    high: float
-    claims_low: float | None = None
-    version: str = __version__
-    checked: str
-
-    def __str__(self) -> str:
-        """Return the check in words."""
-        cases = "cases" if self.is_whole_set else "cases, a sample"
-        seed = "" if self.set_seed is None else f" with seed {self.set_seed}"
-        right = percent(self.accuracy)
-        return (
-            f"{right} right ({percent(self.low)} to {percent(self.high)}) of {self.cases} {cases}, "
-            f"set {self.set_version}{seed}, {self.checked[:10]}"
-        )
 
 
 # The provider that answers from stored judgments, and the name of its server.

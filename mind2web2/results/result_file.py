@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Self, TypeGuard
 
 from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, ValidationError
 
-from mind2web2.judge.record import CheckRecord
+from mind2web2.judge.check_record import CheckRecord
 from mind2web2.results.claim_facts import QUOTE_MATCHES
 from mind2web2.results.provenance import Provenance
 from mind2web2.rubric.verdicts import (

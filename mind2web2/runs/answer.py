@@ -22,8 +22,8 @@ from mind2web2.errors import (
     ResultWriteError,
 )
 from mind2web2.judge.caching import CachingJudge
+from mind2web2.judge.check_record import CheckRecord
 from mind2web2.judge.protocol import JudgeLedger
-from mind2web2.judge.record import CheckRecord
 from mind2web2.pages.answer_cache import AnswerCache
 from mind2web2.pages.library import PageLibrary
 from mind2web2.prompts import flags_of

@@ -16,10 +16,9 @@ from typing import TYPE_CHECKING
 
 from mind2web2.errors import JudgmentStoreError
 from mind2web2.judge.caching import CachingJudge
-from mind2web2.judge.last_check import last_check
+from mind2web2.judge.check_record import CheckRecord, last_check
 from mind2web2.judge.other_agents import SharingJudgmentStore
 from mind2web2.judge.protocol import QuestionObserver
-from mind2web2.judge.record import CheckRecord
 from mind2web2.judge.spec import JudgeSpec
 from mind2web2.judge.store import JudgmentStore
 from mind2web2.judge.transfer import open_for_replay

@@ -24,7 +24,7 @@ from mind2web2.analysis.judgings import CAUSES, judged_leaf, own_cause
 from mind2web2.analysis.leaf_report import ENOUGH_RESULTS, JudgedResult, task_report
 from mind2web2.analysis.summaries import stored_metrics
 from mind2web2.analysis.unreviewed import unreviewed_warning
-from mind2web2.judge.last_check import CHECKS_FOLDER
+from mind2web2.judge.check_record import CHECKS_FOLDER
 from mind2web2.pages.barred import BarredPage
 from mind2web2.pages.cited_pages import AgentCache
 from mind2web2.pages.shared_words import unfair_sources

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Sequence
 
-from mind2web2.analysis.changed_pages import ChangedPages, report_lines
+from mind2web2.analysis.changed_pages import ChangedPages
 from mind2web2.results.result_file import ResultFile
 from mind2web2.viewer.keys import AnswerKey, Json
 
@@ -28,7 +28,7 @@ def agent_doubts(agent: str, reports: Sequence[ChangedPages], own_family: str | 
     return {
         "agent": agent,
         "lines": [
-            *report_lines(reports),
+            *(report.sentence for report in reports),
             *([] if own_family is None else [f"Note: {own_family}."]),
         ],
         "stayed": [

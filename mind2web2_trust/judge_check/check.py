@@ -24,7 +24,8 @@ from mind2web2.capture.models import CaptureRecord, PageKind, Trouble
 from mind2web2.errors import CacheMiss, JudgeOutputError, MachineError, Mind2Web2Error
 from mind2web2.judge.answer_judge import AnswerJudge
 from mind2web2.judge.caching import CachingJudge
-from mind2web2.judge.record import CheckRecord, JudgeIdentity
+from mind2web2.judge.check_record import CheckRecord
+from mind2web2.judge.record import JudgeIdentity
 from mind2web2.judge.usage import TaskUsage
 from mind2web2.llm_client.chat import Limit
 from mind2web2.pages.cache_files import screenshot_bytes

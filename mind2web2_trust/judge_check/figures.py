@@ -6,7 +6,7 @@ from typing import Self
 
 from pydantic import BaseModel, ConfigDict
 
-from mind2web2.judge.fitness import Fitness, fitness
+from mind2web2.judge.check_record import Fitness
 from mind2web2.judge.record import JudgeIdentity
 from mind2web2.statistics.uncertainty import Interval
 from mind2web2.utils.json_text import JsonObject
@@ -90,7 +90,7 @@ class JudgeFigures(_Figures):
         """Return the figures of a judge."""
         check, record = quality.check, quality.record()
         return cls(
-            verdict=None if record is None else fitness(record),
+            verdict=None if record is None else record.fitness,
             judge=check.judge,
             name=check.name,
             overall=quality.overall,

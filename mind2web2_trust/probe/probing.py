@@ -14,7 +14,7 @@ from random import Random
 from rich.console import Console
 from rich.progress import MofNCompleteColumn, Progress, TextColumn
 
-from mind2web2.analysis.changed_pages import PROBES_FOLDER
+from mind2web2.analysis.changed_pages import ChangedPages
 from mind2web2.cli.console import line, plain_console
 from mind2web2.cli.event_loop import run_to_exit
 from mind2web2.cli.options import given_settings, with_file
@@ -95,11 +95,6 @@ class _Plan:
         )
         return Drafting(self.agent, claims, reader, Draft(self.seed))
 
-    def folder(self, model: str) -> Path:
-        """Return where a judge's replies and report are kept."""
-        name = "".join(sign if sign.isalnum() or sign in ".-_" else "_" for sign in model)
-        return Path(PROBES_FOLDER) / self.agent / name
-
 
 async def _print_estimate(plan: _Plan, console: Console) -> int:
     drafting = plan.drafting()
@@ -121,7 +116,7 @@ async def _probe_judges(plan: _Plan, console: Console, options: argparse.Namespa
     for settings in plan.judges:
         replies = await _ask_judge(plan, settings, probes, console)
         report = probe_report(plan.agent, settings.model, plan.seed, drafting.draft, replies)
-        report.write(plan.folder(settings.model))
+        report.write()
         reports.append(report)
         replies_of.append(replies)
     if options.output is not None:
@@ -142,7 +137,7 @@ async def _ask_judge(
     plan: _Plan, settings: RunSettings, probes: Sequence[Probe], console: Console
 ) -> list[Reply]:
     """Ask one judge all probes of the sample."""
-    folder = plan.folder(settings.model)
+    folder = ChangedPages.folder(plan.agent, settings.model)
     folder.mkdir(parents=True, exist_ok=True)
     limit = asyncio.Semaphore(settings.max_llm_requests)
     async with open_run(settings, folder / FILE_NAME) as session, session.at_work():

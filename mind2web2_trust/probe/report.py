@@ -6,10 +6,8 @@ import logging
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from pathlib import Path
 
 from mind2web2.analysis.changed_pages import (
-    REPORT_NAME,
     ChangedPages,
     Excerpt,
     OtherReply,
@@ -17,7 +15,6 @@ from mind2web2.analysis.changed_pages import (
 )
 from mind2web2.statistics.agreement import share_by_task
 from mind2web2.statistics.paired import Estimate, binomial_p_value
-from mind2web2.utils.files import write_whole
 from mind2web2_trust.probe.asking import Reply, kinds_asked
 from mind2web2_trust.probe.drafting import Draft
 from mind2web2_trust.probe.edits import CONTROLS
@@ -46,12 +43,6 @@ class ProbeReport(ChangedPages):
     discarded: Mapping[str, int]
     failed: int
     alarms: tuple[OtherReply, ...]
-
-    def write(self, folder: Path) -> Path:
-        """Write the report beside the stored replies and return its path."""
-        path = folder / REPORT_NAME
-        write_whole(path, self.model_dump_json(indent=1).encode())
-        return path
 
 
 def probe_report(

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 from mind2web2.analysis.corrected_pairs import CorrectedPair
 from mind2web2.analysis.correction_record import CorrectionFigures, Ends
-from mind2web2.analysis.strong_sample import NARROW, NoSampleFigures, SampleFigures
+from mind2web2.analysis.strong_sample import NARROW, Figures, NoSampleFigures, SampleFigures
 from mind2web2.statistics.paired import Estimate
 from mind2web2.utils.text import counted, percent, percent_within, points
 
@@ -95,7 +95,7 @@ def _rate(found: Estimate) -> str:
     return f"{points(found.value)} ({100 * found.low:+.0f} to {100 * found.high:+.0f})"
 
 
-def sample_lines(agent: str, found: SampleFigures | NoSampleFigures) -> Iterator[str]:
+def sample_lines(agent: str, found: Figures) -> Iterator[str]:
     """Yield the figures, one line each."""
     if found.without_result:
         failed = counted(found.without_result, "answer")

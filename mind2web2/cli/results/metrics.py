@@ -15,7 +15,7 @@ from mind2web2.analysis.agent_report import (
     ReportedAgent,
     agent_report,
 )
-from mind2web2.analysis.changed_pages import changed_pages, report_lines
+from mind2web2.analysis.changed_pages import changed_pages
 from mind2web2.analysis.correction_record import (
     CorrectionFigures,
     CorrectionRoots,
@@ -217,8 +217,8 @@ def _print_agent(
             line(console, f"No result: {name}: {missing.reason}")
     if has_scores:
         _print_grounds(console, settings, agent)
-        for text in report_lines(changed_pages(agent.name)):
-            line(console, text)
+        for probe in changed_pages(agent.name):
+            line(console, probe.sentence)
     _print_present(console, settings, agent)
     if agent.not_written:
         line(console, f"Warning: the numbers were not stored: {agent.not_written}")

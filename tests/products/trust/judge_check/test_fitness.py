@@ -5,8 +5,7 @@ from projects import AGENT, call, entered
 from servers.labelled_judge import labelled_judge
 
 from mind2web2.cli import main
-from mind2web2.judge.fitness import failure, fitness, verdict
-from mind2web2.judge.record import CheckRecord
+from mind2web2.judge.check_record import CheckRecord
 from mind2web2.utils.path_config import PathConfig
 from mind2web2.viewer.catalog import Catalog
 
@@ -52,9 +51,9 @@ def record(accuracy, low, high, claims_low=None, cases=326):
 )
 def test_the_rule(check, expected):
     """The interval alone decides, so that a check of few cases leaves it open."""
-    assert fitness(check) == expected
-    assert (failure(check) is not None) is (expected in ("guessing", "too weak"))
-    assert verdict(check).startswith("Verdict: ")
+    assert check.fitness == expected
+    assert (check.failure is not None) is (expected in ("guessing", "too weak"))
+    assert check.verdict.startswith("Verdict: ")
 
 
 @pytest.fixture(name="judge")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from mind2web2.cli.options import Subcommands, add_settings
+from mind2web2.cli.options import Subcommands
 
 DESCRIPTION = """\
 Write a new task to start from: a rubric file and one perfect answer, which pass their rehearsal. Then change
@@ -43,5 +43,5 @@ def add_command(commands: Subcommands) -> None:
         default=Path("rehearsals"),
         help="the folder of cases (default: %(default)s/)",
     )
-    add_settings(parser, ["eval_scripts_root"])
+    parser.add_settings(["eval_scripts_root"])
     parser.set_defaults(run="mind2web2_authoring.new")

@@ -8,7 +8,6 @@ from pathlib import Path
 from mind2web2.cli.options import (
     SCORING_DEFAULTS,
     Subcommands,
-    add_settings,
     asking_providers,
     cost_for_good,
     positive_seconds,
@@ -106,7 +105,7 @@ def add_command(commands: Subcommands) -> None:
         "unavailable "
         "(claims on it fail), or capture it",
     )
-    add_settings(parser, ["allow_private_network"], group=judge)
+    parser.add_settings(["allow_private_network"], group=judge)
     settings = ("eval_scripts_root", "eval_version", *JUDGE_SETTINGS, "max_cost")
-    add_settings(parser, settings, base=SCORING_DEFAULTS, changed=_CHANGED)
+    parser.add_settings(settings, base=SCORING_DEFAULTS, changed=_CHANGED)
     parser.set_defaults(run="mind2web2_authoring.rehearse")

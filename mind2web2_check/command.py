@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from mind2web2.cli.options import Subcommands, add_settings
+from mind2web2.cli.options import Subcommands
 from mind2web2.pages.archive import DEFAULT_ARCHIVE_URL
 from mind2web2.runs.settings import SETTINGS
 
@@ -119,5 +119,5 @@ def add_command(commands: Subcommands) -> None:
         help="exit with status 1 if a figure is lower, as precision=.9; may be repeated",
     )
     names = [name for name in SETTINGS if name not in _NOT_OF_CHECKS]
-    add_settings(parser, names)
+    parser.add_settings(names)
     parser.set_defaults(run="mind2web2_check.checking")

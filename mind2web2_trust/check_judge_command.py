@@ -8,7 +8,6 @@ from pathlib import Path
 
 from mind2web2.cli.options import (
     Subcommands,
-    add_settings,
     asking_providers,
     filled,
     positive_int,
@@ -72,7 +71,7 @@ def add_command(commands: Subcommands) -> None:
     )
     overwrite = {"--overwrite": Flag(True, "ask everything again")}
     changed = [replace(SETTINGS["overwrite"], flags=overwrite)]
-    add_settings(parser, ["overwrite"], changed=changed)
+    parser.add_settings(["overwrite"], changed=changed)
     add("--json", action="store_true", help="print the figures as JSON")
     add(
         "--fail_under",
@@ -93,8 +92,8 @@ def add_command(commands: Subcommands) -> None:
     )
     names = [name for name in JUDGE_SETTINGS if name != "judge_model"]
     providers = asking_providers()
-    add_settings(parser, [*names, "max_llm_requests"], changed=[providers], group=group)
-    add_settings(parser, ["eval_results_root"])
+    parser.add_settings([*names, "max_llm_requests"], changed=[providers], group=group)
+    parser.add_settings(["eval_results_root"])
     parser.set_defaults(run="mind2web2_trust.check_judge")
 
 

@@ -8,8 +8,6 @@ from pathlib import Path
 
 from mind2web2.cli.options import (
     Subcommands,
-    add_json_option,
-    add_settings,
     asking_providers,
     positive_int,
 )
@@ -44,11 +42,6 @@ def add_command(commands: Subcommands) -> None:
         description=DESCRIPTION,
     )
     parser.add_argument("agent", metavar="AGENT", help="an agent that has results")
-    _add_options(parser)
-    parser.set_defaults(run="mind2web2_trust.rejudge")
-
-
-def _add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--times",
         metavar="N",
@@ -62,7 +55,7 @@ def _add_options(parser: argparse.ArgumentParser) -> None:
         default=Path("rejudged"),
         help="the new judgments and results (default: rejudged/)",
     )
-    add_json_option(parser)
+    parser.add_json_option()
     _add_sample_options(parser)
     names = ["eval_version", "task_ids", *FOLDER_NAMES, *judging_settings()]
     changed = [
@@ -72,12 +65,12 @@ def _add_options(parser: argparse.ArgumentParser) -> None:
         replace(SETTINGS["judgments"], help=argparse.SUPPRESS, default_text=""),
         replace(SETTINGS["judge_model"], default_text="the judge of the results"),
     ]
-    add_settings(
-        parser,
+    parser.add_settings(
         names,
         base=RunSettings(no_capture=True),
         changed=changed,
     )
+    parser.set_defaults(run="mind2web2_trust.rejudge")
 
 
 def _add_sample_options(parser: argparse.ArgumentParser) -> None:

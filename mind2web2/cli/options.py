@@ -12,7 +12,7 @@ from dataclasses import replace
 from importlib import import_module
 from itertools import groupby
 from pathlib import Path
-from typing import Any, NoReturn, TypeVar
+from typing import Any, NoReturn, TypeAlias, TypeVar
 
 from mind2web2.errors import UsageError
 from mind2web2.llm_client.settings import DEFAULT_JUDGE_MODEL
@@ -32,7 +32,8 @@ from mind2web2.utils.names import nearest_name
 
 _Value = TypeVar("_Value")
 Handler = Callable[[argparse.Namespace], int]
-Subcommands = Any  # the type of argparse's subparsers action is private
+# A name in quotes, since argparse's class takes no parameter when the module is loaded.
+Subcommands: TypeAlias = "argparse._SubParsersAction[CommandParser]"
 
 # The defaults of the commands that score single answers.
 SCORING_DEFAULTS = RunSettings(max_concurrent_answers=64, answer_timeout=600.0)
@@ -78,6 +79,50 @@ class CommandParser(argparse.ArgumentParser):
         self.register("action", None, _StoreOnce)
         self.register("action", "store", _StoreOnce)
         self.register("type", Path, argument(values.local_path))
+
+    def add_settings(
+        self,
+        names: Iterable[str],
+        *,
+        base: RunSettings | None = None,
+        changed: Iterable[Setting] = (),
+        group: argparse._ArgumentGroup | None = None,
+    ) -> None:
+        """Add the options of settings, in the groups of their declarations.
+
+        Args:
+            base: has the defaults of this command.
+            changed: declarations that read differently for this command.
+            group: takes all of them.
+        """
+        defaults = base or RunSettings()
+        declared = dict(SETTINGS) | {setting.name: setting for setting in changed}
+        groups: dict[str, argparse._ArgumentGroup | argparse.ArgumentParser] = {"": self}
+        taken: frozenset[str] = self.get_default("takes") or frozenset()
+        for name in names:
+            setting = declared[name]
+            if group is None and setting.group not in groups:
+                groups[setting.group] = self.add_argument_group(
+                    setting.group, GROUP_HELPS.get(setting.group)
+                )
+            added = _add_setting(group or groups[setting.group], setting, getattr(defaults, name))
+            if not setting.is_common:
+                self.rare += added
+            taken |= {name}
+        self.set_defaults(base=defaults, takes=taken)
+
+    def add_task_option(self, default: str = "all that have answers") -> None:
+        """Add ``--task_id``, which may be repeated."""
+        changed = replace(SETTINGS["task_ids"], default_text=default)
+        self.add_settings(["task_ids"], changed=[changed])
+
+    def add_json_option(self, what: str = "the figures") -> None:
+        """Add ``--json``."""
+        self.add_argument("--json", action="store_true", help=f"print {what} as JSON")
+
+    def add_folder_options(self, *names: str) -> None:
+        """Add options for the project's folders, all of them by default."""
+        self.add_settings(names or FOLDER_NAMES)
 
     def format_help(self) -> str:
         """Return the whole help; its usage has no list of options."""
@@ -244,38 +289,6 @@ def _hide_in_process_list(argument: str) -> None:
 # Settings of a run as options
 
 
-def add_settings(
-    parser: argparse.ArgumentParser,
-    names: Iterable[str],
-    *,
-    base: RunSettings | None = None,
-    changed: Iterable[Setting] = (),
-    group: argparse._ArgumentGroup | None = None,
-) -> None:
-    """Add the options of settings, in the groups of their declarations.
-
-    Args:
-        base: has the defaults of this command.
-        changed: declarations that read differently for this command.
-        group: takes all of them.
-    """
-    defaults = base or RunSettings()
-    declared = dict(SETTINGS) | {setting.name: setting for setting in changed}
-    groups: dict[str, argparse._ArgumentGroup | argparse.ArgumentParser] = {"": parser}
-    taken: frozenset[str] = parser.get_default("takes") or frozenset()
-    for name in names:
-        setting = declared[name]
-        if group is None and setting.group not in groups:
-            groups[setting.group] = parser.add_argument_group(
-                setting.group, GROUP_HELPS.get(setting.group)
-            )
-        added = _add_setting(group or groups[setting.group], setting, getattr(defaults, name))
-        if isinstance(parser, CommandParser) and not setting.is_common:
-            parser.rare += added
-        taken |= {name}
-    parser.set_defaults(base=defaults, takes=taken)
-
-
 def asking_providers(help_text: str = "") -> Setting:
     """Return the declaration of ``--llm_provider`` for a command that replays nothing."""
     return replace(
@@ -390,27 +403,6 @@ def with_file(settings: RunSettings, takes: frozenset[str], *, is_announced: boo
     settings_with_file = load_function("mind2web2.cli.settings_file:settings_with_file")
     found: RunSettings = settings_with_file(settings, takes, is_announced=is_announced)
     return found
-
-
-def add_task_option(
-    parser: argparse.ArgumentParser, default: str = "all that have answers"
-) -> None:
-    """Add ``--task_id``, which may be repeated."""
-    add_settings(
-        parser,
-        ["task_ids"],
-        changed=[replace(SETTINGS["task_ids"], default_text=default)],
-    )
-
-
-def add_json_option(parser: argparse.ArgumentParser, what: str = "the figures") -> None:
-    """Add ``--json``."""
-    parser.add_argument("--json", action="store_true", help=f"print {what} as JSON")
-
-
-def add_folder_options(parser: argparse.ArgumentParser, *names: str) -> None:
-    """Add options for the project's folders, all of them by default."""
-    add_settings(parser, names or FOLDER_NAMES)
 
 
 def add_audits_root(parser: argparse.ArgumentParser) -> None:

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import argparse
 from dataclasses import replace
 from pathlib import Path
 
-from mind2web2.cli.options import add_settings
+from mind2web2.cli.options import CommandParser
 from mind2web2.runs.settings import SETTINGS
 
 TASKS_ROOT = Path("tasks")
 DATASET = "osunlp/Mind2Web-2"
 
 
-def add_tasks_root(parser: argparse.ArgumentParser) -> None:
+def add_tasks_root(parser: CommandParser) -> None:
     """Add the folder of task lists."""
     parser.add_argument(
         "--tasks_root",
@@ -25,11 +24,11 @@ def add_tasks_root(parser: argparse.ArgumentParser) -> None:
 
 
 def add_task_list(
-    parser: argparse.ArgumentParser,
+    parser: CommandParser,
     subject: str = "the tasks",
     default: str = "all tasks",
 ) -> None:
     """Add ``--task_list``."""
     text = f"{subject}: one id a line, or CSV with a column task_id"
     changed = replace(SETTINGS["task_list"], help=text, default_text=default)
-    add_settings(parser, ["task_list"], changed=[changed])
+    parser.add_settings(["task_list"], changed=[changed])

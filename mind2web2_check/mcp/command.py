@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from mind2web2.cli.options import Subcommands, add_settings, asking_judge, cost_for_good
+from mind2web2.cli.options import Subcommands, asking_judge, cost_for_good
 from mind2web2.runs.settings import JUDGE_SETTINGS
 
 _DESCRIPTION = """\
@@ -35,5 +35,5 @@ def add_command(commands: Subcommands) -> None:
         default=Path("checks"),
         help="where earlier checks are kept (default: %(default)s)",
     )
-    add_settings(parser, SETTINGS, changed=[*asking_judge(), cost_for_good()])
+    parser.add_settings(SETTINGS, changed=[*asking_judge(), cost_for_good()])
     parser.set_defaults(run="mind2web2_check.mcp.server")

@@ -6,10 +6,6 @@ from pathlib import Path
 
 from mind2web2.cli.options import (
     Subcommands,
-    add_folder_options,
-    add_json_option,
-    add_settings,
-    add_task_option,
     positive_int,
 )
 from mind2web2.runs.settings import JUDGE_SETTINGS
@@ -69,7 +65,7 @@ def add_command(commands: Subcommands) -> None:
         action="store_true",
         help="print requests, tokens and dollars, and ask nothing",
     )
-    add_json_option(parser)
+    parser.add_json_option()
     add(
         "--judge_model",
         metavar="M",
@@ -80,7 +76,7 @@ def add_command(commands: Subcommands) -> None:
     )
     group = parser.add_argument_group("judge")
     names = [name for name in JUDGE_SETTINGS if name != "judge_model"]
-    add_settings(parser, [*names, "judgments", "max_llm_requests", "max_cost"], group=group)
-    add_task_option(parser, "all that have results")
-    add_folder_options(parser, "eval_results_root", "answer_folder", "cache_root")
+    parser.add_settings([*names, "judgments", "max_llm_requests", "max_cost"], group=group)
+    parser.add_task_option("all that have results")
+    parser.add_folder_options("eval_results_root", "answer_folder", "cache_root")
     parser.set_defaults(run="mind2web2_trust.probe.probing")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from mind2web2.cli.options import Subcommands, add_folder_options, positive_int
+from mind2web2.cli.options import Subcommands, positive_int
 from mind2web2.cli.task_options import DATASET, add_task_list, add_tasks_root
 
 GET = """\
@@ -52,7 +52,7 @@ def _add_get(commands: Subcommands) -> None:
     )
     get.add_argument("--overwrite", action="store_true", help="also replace files that you changed")
     add_tasks_root(get)
-    add_folder_options(get, "eval_scripts_root")
+    get.add_folder_options("eval_scripts_root")
     get.set_defaults(run="mind2web2.cli.benchmark:run_get")
 
 
@@ -76,9 +76,9 @@ def _add_submission(commands: Subcommands) -> None:
     submit.add_argument(
         "-o", "--output", metavar="FILE", type=Path, help="the file to write (default: AGENT.zip)"
     )
-    add_folder_options(validate, "answer_folder")
-    add_folder_options(
-        submit, "answer_folder", "eval_scripts_root", "eval_results_root", "cache_root"
+    validate.add_folder_options("answer_folder")
+    submit.add_folder_options(
+        "answer_folder", "eval_scripts_root", "eval_results_root", "cache_root"
     )
     validate.set_defaults(run="mind2web2.cli.benchmark:run_validate")
     submit.set_defaults(run="mind2web2.cli.benchmark:run_submit")

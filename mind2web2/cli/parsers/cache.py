@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import argparse
 from dataclasses import replace
 
 from mind2web2.cli.options import (
+    CommandParser,
     Subcommands,
-    add_folder_options,
-    add_settings,
-    add_task_option,
     asking_providers,
     count,
     positive_int,
@@ -43,11 +40,11 @@ def add_command(commands: Subcommands) -> None:
         "cache", help="store the pages that answers cite", description=CACHE
     )
     parser.add_argument("agent", metavar="AGENT", help="the agent, a folder under answers/")
-    add_task_option(parser)
+    parser.add_task_option()
     add_options(parser)
 
 
-def add_task_command(parser: argparse.ArgumentParser) -> None:
+def add_task_command(parser: CommandParser) -> None:
     """Add the arguments of ``batch_answer_cache.py``."""
     parser.add_argument("agent", metavar="AGENT", help="the agent, a folder under answers/")
     parser.add_argument(
@@ -59,7 +56,7 @@ def add_task_command(parser: argparse.ArgumentParser) -> None:
     add_options(parser)
 
 
-def add_agents_command(parser: argparse.ArgumentParser) -> None:
+def add_agents_command(parser: CommandParser) -> None:
     """Add the arguments of ``cache_all_answers.sh``."""
     parser.add_argument(
         "agent",
@@ -70,7 +67,7 @@ def add_agents_command(parser: argparse.ArgumentParser) -> None:
     add_options(parser)
 
 
-def add_options(parser: argparse.ArgumentParser) -> None:
+def add_options(parser: CommandParser) -> None:
     """Add the options of all three spellings of the command."""
     pages = parser.add_mutually_exclusive_group()
     pages.add_argument(
@@ -100,13 +97,13 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         help="the archive, with the Internet Archive's availability API (default: "
         "https://archive.org)",
     )
-    add_folder_options(parser, "answer_folder", "cache_root")
+    parser.add_folder_options("answer_folder", "cache_root")
     _add_link_options(parser)
     _add_browser_options(parser)
     parser.set_defaults(run="mind2web2.cli.cache")
 
 
-def _add_link_options(parser: argparse.ArgumentParser) -> None:
+def _add_link_options(parser: CommandParser) -> None:
     group = parser.add_argument_group(
         "links written as plain words",
         "A model finds them, if one of these options is there. Normal links need no model.",
@@ -127,10 +124,10 @@ def _add_link_options(parser: argparse.ArgumentParser) -> None:
             default_text=DEFAULT_JUDGE_MODEL,
         ),
     )
-    add_settings(parser, names, changed=changed, group=group)
+    parser.add_settings(names, changed=changed, group=group)
 
 
-def _add_browser_options(parser: argparse.ArgumentParser) -> None:
+def _add_browser_options(parser: CommandParser) -> None:
     group = parser.add_argument_group("browser")
     group.add_argument(
         "--max_concurrent_pages",
@@ -164,5 +161,5 @@ def _add_browser_options(parser: argparse.ArgumentParser) -> None:
         "no_sandbox",
         "allow_private_network",
     ]
-    add_settings(parser, names, changed=[replace(SETTINGS["headed"], flags=window)], group=group)
-    add_settings(parser, ["engine"])
+    parser.add_settings(names, changed=[replace(SETTINGS["headed"], flags=window)], group=group)
+    parser.add_settings(["engine"])

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import argparse
-
-from mind2web2.cli.options import Subcommands, add_settings
+from mind2web2.cli.options import CommandParser, Subcommands
 from mind2web2.runs.setting import Setting
 from mind2web2.runs.settings import SETTINGS
 
@@ -50,7 +48,7 @@ def add_command(commands: Subcommands) -> None:
     add_options(parser)
 
 
-def add_options(parser: argparse.ArgumentParser) -> None:
+def add_options(parser: CommandParser) -> None:
     """Add the arguments of both spellings of the command."""
     parser.add_argument(
         "agent",
@@ -58,6 +56,6 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         metavar="AGENT",
         help="the agent, a folder under answers/; the same as --agent_name",
     )
-    add_settings(parser, evaluation_settings())
+    parser.add_settings(evaluation_settings())
     takes = parser.get_default("takes") | _IN_FILE
     parser.set_defaults(run="mind2web2.cli.evaluate", takes=takes)

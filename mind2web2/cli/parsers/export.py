@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from mind2web2.cli.options import Subcommands, add_folder_options
+from mind2web2.cli.options import Subcommands
 from mind2web2.utils.entry_points import load_parts
 
 DESCRIPTION = """\
@@ -54,5 +54,5 @@ def add_command(commands: Subcommands) -> None:
         help="leave out descriptions, claims, addresses and reasons, and replace ids and tags by "
         "digests",
     )
-    add_folder_options(parser, "eval_results_root")
+    parser.add_folder_options("eval_results_root")
     parser.set_defaults(run="mind2web2.cli.results.export")

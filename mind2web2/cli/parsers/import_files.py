@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import argparse
 from pathlib import Path
 
-from mind2web2.cli.options import Subcommands, add_folder_options, add_task_option
+from mind2web2.cli.options import CommandParser, Subcommands
 from mind2web2.cli.task_options import add_task_list, add_tasks_root
 
 DESCRIPTION = """\
@@ -75,7 +74,7 @@ def _add_answers(kinds: Subcommands) -> None:
     )
     add_task_list(parser)
     add_tasks_root(parser)
-    add_folder_options(parser, "answer_folder", "eval_scripts_root")
+    parser.add_folder_options("answer_folder", "eval_scripts_root")
     parser.set_defaults(run="mind2web2.cli.benchmark:run_import")
 
 
@@ -88,8 +87,8 @@ def _add_pages(kinds: Subcommands) -> None:
         type=Path,
         help="a .jsonl file, or one that a plugin reads",
     )
-    add_task_option(parser, default="those whose answers cite the page")
-    add_folder_options(parser, "answer_folder", "cache_root")
+    parser.add_task_option(default="those whose answers cite the page")
+    parser.add_folder_options("answer_folder", "cache_root")
     parser.set_defaults(run="mind2web2.cli.import_pages")
 
 
@@ -97,7 +96,7 @@ def _add_judgments(kinds: Subcommands) -> None:
     parser = kinds.add_parser("judgments", help="add the judge's replies", description=JUDGMENTS)
     _add_agent(parser, "eval_results/")
     parser.add_argument("file", metavar="FILE", type=Path, help="the .jsonl file to read")
-    add_folder_options(parser, "eval_results_root")
+    parser.add_folder_options("eval_results_root")
     parser.set_defaults(run="mind2web2.cli.results.judgments:run_import")
 
 
@@ -122,5 +121,5 @@ def _add_results(kinds: Subcommands) -> None:
     parser.set_defaults(run="mind2web2.cli.results.merge")
 
 
-def _add_agent(parser: argparse.ArgumentParser, root: str) -> None:
+def _add_agent(parser: CommandParser, root: str) -> None:
     parser.add_argument("agent", metavar="AGENT", help=f"the agent, a folder under {root}")

@@ -8,10 +8,6 @@ from pathlib import Path
 from mind2web2.cli.options import (
     Subcommands,
     add_correction_roots,
-    add_folder_options,
-    add_json_option,
-    add_settings,
-    add_task_option,
     share,
 )
 from mind2web2.runs.settings import SETTINGS
@@ -50,7 +46,7 @@ def add_command(commands: Subcommands) -> None:
         "the tasks that count: one id a line, or CSV with a column task_id. Missing answers "
         "count as 0"
     )
-    add_settings(parser, ["task_list"], changed=[replace(SETTINGS["task_list"], help=text)])
+    parser.add_settings(["task_list"], changed=[replace(SETTINGS["task_list"], help=text)])
     parser.add_argument(
         "--barred",
         metavar="FILE",
@@ -58,7 +54,7 @@ def add_command(commands: Subcommands) -> None:
         help="hosts, addresses and titles. Answers that rest on one are named, with the scores "
         "without them (default: the benchmark's own dataset, code, paper and leaderboard)",
     )
-    add_task_option(parser, "all that have results")
+    parser.add_task_option("all that have results")
     parser.add_argument(
         "--by_tag",
         action="store_true",
@@ -77,7 +73,7 @@ def add_command(commands: Subcommands) -> None:
         "as often as on changed pages, where its habits show more often than elsewhere; needs an "
         "earlier probe",
     )
-    add_json_option(parser, "the numbers")
+    parser.add_json_option("the numbers")
     parser.add_argument(
         "--fail_under",
         metavar="SCORE",
@@ -86,9 +82,9 @@ def add_command(commands: Subcommands) -> None:
         "--task_list, answers "
         "without a score count as 0; without it, they are left out, and the exit status is 1",
     )
-    add_settings(parser, ["eval_version"])
+    parser.add_settings(["eval_version"])
     add_correction_roots(parser)
-    add_folder_options(parser)
+    parser.add_folder_options()
     parser.set_defaults(run="mind2web2.cli.results.metrics")
     _add_compare(commands)
 
@@ -122,8 +118,8 @@ def _add_compare(commands: Subcommands) -> None:
         "the tasks that count: one id a line, or CSV with a column task_id. Missing answers "
         "count as 0"
     )
-    add_settings(parser, ["task_list"], changed=[replace(SETTINGS["task_list"], help=text)])
-    add_task_option(parser, "all for which every agent has results")
+    parser.add_settings(["task_list"], changed=[replace(SETTINGS["task_list"], help=text)])
+    parser.add_task_option("all for which every agent has results")
     parser.add_argument(
         "--fail_if_worse",
         metavar="MARGIN",
@@ -146,7 +142,7 @@ def _add_compare(commands: Subcommands) -> None:
         "sample, and "
         "the judge's error rates on each agent",
     )
-    add_json_option(parser)
+    parser.add_json_option()
     add_correction_roots(parser)
-    add_folder_options(parser, "eval_results_root")
+    parser.add_folder_options("eval_results_root")
     parser.set_defaults(run="mind2web2.cli.results.compare")

@@ -8,7 +8,6 @@ from pathlib import Path
 from mind2web2.cli.options import (
     SCORING_DEFAULTS,
     Subcommands,
-    add_settings,
     asking_judge,
     cost_for_good,
     port_number,
@@ -85,6 +84,6 @@ def add_command(commands: Subcommands) -> None:
         "unavailable "
         "(claims on it fail), or capture it",
     )
-    add_settings(parser, ["allow_private_network"], group=pages)
-    add_settings(parser, _SETTINGS, base=SCORING_DEFAULTS, changed=_CHANGED)
+    parser.add_settings(["allow_private_network"], group=pages)
+    parser.add_settings(_SETTINGS, base=SCORING_DEFAULTS, changed=_CHANGED)
     parser.set_defaults(run="mind2web2.cli.serve")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mind2web2.cli.options import Subcommands, add_folder_options
+from mind2web2.cli.options import Subcommands
 
 DESCRIPTION = """\
 Show results as text. For one answer, that is its rubric tree with claims, the judge's reasons, the pages with
@@ -35,5 +35,5 @@ def add_command(commands: Subcommands) -> None:
         help="with ANSWER, show only the parts of the tree that failed, were skipped or are "
         "partial",
     )
-    add_folder_options(parser, "eval_results_root", "cache_root")
+    parser.add_folder_options("eval_results_root", "cache_root")
     parser.set_defaults(run="mind2web2.cli.results.show")

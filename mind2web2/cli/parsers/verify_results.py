@@ -6,10 +6,6 @@ from dataclasses import replace
 
 from mind2web2.cli.options import (
     Subcommands,
-    add_folder_options,
-    add_json_option,
-    add_settings,
-    add_task_option,
 )
 from mind2web2.runs.settings import SETTINGS
 from mind2web2.utils.values import local_path
@@ -46,7 +42,7 @@ def add_command(commands: Subcommands) -> None:
         nargs="+",
         help="the agents, folders under eval_results/",
     )
-    add_task_option(parser, "all")
+    parser.add_task_option("all")
     judgments = replace(
         SETTINGS["judgments"],
         help="the file of judgments, a judgments.sqlite3 or an exported .jsonl file",
@@ -54,7 +50,7 @@ def add_command(commands: Subcommands) -> None:
         metavar="FILE",
         group="",
     )
-    add_settings(parser, ["judgments", "eval_version"], changed=[judgments])
-    add_json_option(parser, "the findings")
-    add_folder_options(parser)
+    parser.add_settings(["judgments", "eval_version"], changed=[judgments])
+    parser.add_json_option("the findings")
+    parser.add_folder_options()
     parser.set_defaults(run="mind2web2.cli.results.verify_results")

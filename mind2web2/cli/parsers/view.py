@@ -7,8 +7,6 @@ from pathlib import Path
 from mind2web2.cli.options import (
     Subcommands,
     add_correction_roots,
-    add_folder_options,
-    add_task_option,
     port_number,
 )
 
@@ -97,7 +95,7 @@ def add_command(commands: Subcommands) -> None:
         help="only these tasks; the same as --task_id, repeated",
     )
     for parser in (view, report):
-        add_task_option(parser, default="all that have results")
-        add_folder_options(parser, "eval_results_root", "answer_folder", "cache_root")
+        parser.add_task_option(default="all that have results")
+        parser.add_folder_options("eval_results_root", "answer_folder", "cache_root")
     view.set_defaults(run="mind2web2.cli.results.view:run_view")
     report.set_defaults(run="mind2web2.cli.results.view:run_report")

@@ -8,29 +8,23 @@ replies.
 
 from __future__ import annotations
 
-import logging
+import asyncio
 import math
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import UTC, datetime
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import combinations
 from statistics import fmean
 
-from mind2web2.capture.models import CaptureRecord, PageKind, Trouble
-from mind2web2.errors import CacheMiss, JudgeOutputError, MachineError, Mind2Web2Error
-from mind2web2.judge.answer_judge import AnswerJudge
+from mind2web2.errors import JudgeOutputError, Mind2Web2Error
 from mind2web2.judge.caching import CachingJudge
 from mind2web2.judge.check_record import CheckRecord
 from mind2web2.judge.record import JudgeIdentity
 from mind2web2.judge.usage import TaskUsage
-from mind2web2.llm_client.chat import Limit
 from mind2web2.pages.cache_files import screenshot_bytes
-from mind2web2.pages.library import PageLibrary
-from mind2web2.rubric.node import VerificationNode
 from mind2web2.rubric.verdicts import QuoteMatch
 from mind2web2.rubric.written_tree import vote_groups
 from mind2web2.statistics.paired import (
@@ -40,12 +34,7 @@ from mind2web2.statistics.paired import (
     paired_test,
     share,
 )
-from mind2web2.utils.aio import all_or_first_error
-from mind2web2.verification.context import EvaluationContext
-from mind2web2.verification.extractor import Extractor
-from mind2web2.verification.own_questions import script_context
-from mind2web2.verification.script_access import EvaluatorConfig
-from mind2web2.verification.verifier import Verifier
+from mind2web2.verification.single_questions import GivenPage, GivenPages, SingleQuestion, ask_all
 from mind2web2_trust.judge_check.drawn_page import (
     can_be_drawn,
     screenshot,
@@ -56,8 +45,6 @@ from mind2web2_trust.judge_check.labelled_set import (
     LabelledPage,
     LabelledSet,
 )
-
-log = logging.getLogger(__name__)
 
 # In the store, in place of a task.
 SOURCE = "check-judge"
@@ -108,65 +95,18 @@ class JudgeCheck:
         return self.judge.model
 
 
-class LabelledPages:
-    """The pages of the set as a page cache has them; a screenshot is drawn when it is read."""
-
-    def __init__(self, pages: Mapping[str, LabelledPage], is_drawn: bool = True) -> None:
-        self._pages = pages
-        self._is_drawn = is_drawn
-
-    def has(self, url: str) -> PageKind | None:
-        """Tell whether a page belongs to the set."""
-        return "web" if url in self._pages else None
-
-    def get_web(self, url: str, get_screenshot: bool = True) -> tuple[str, bytes | None]:
-        """Return text and screenshot; without one where Pillow's font lacks the letters."""
-        page = self._pages[url]
-        if get_screenshot and page.image_file is not None:
-            return page.text, screenshot_bytes(page.image_file.read_bytes())
-        is_drawn = get_screenshot and self._is_drawn and can_be_drawn(page.text)
-        return page.text, screenshot(page.text, page.picture) if is_drawn else None
-
-    def capture_record(self, url: str) -> CaptureRecord:
-        """Return the record that a capture of the page leaves."""
-        page = self._pages[url]
-        troubles = () if page.trouble is None else (Trouble(kind=page.trouble, detail=""),)
-        return CaptureRecord(
-            requested_url=url,
-            final_url=url,
-            kind="web",
-            captured_at="2026-06-01T12:00:00+00:00",
-            troubles=troubles,
-            unfolded=page.unfolded,
-        )
-
-    def get_pdf(self, url: str) -> bytes:
-        """Raise ``CacheMiss``: there are none."""
-        raise CacheMiss(url)
-
-    def put_web(self, url: str, text: str, screenshot: str | bytes | None) -> None:  # noqa: ARG002
-        """Refuse: the set does not change."""
-        raise MachineError("the labelled set takes no pages")
-
-    def put_pdf(self, url: str, pdf_bytes: bytes) -> None:  # noqa: ARG002
-        """Refuse, likewise."""
-        raise MachineError("the labelled set takes no pages")
-
-
 @dataclass(frozen=True)
 class Checking:
     """How the set is put to judges.
 
     Args:
         votes: of each claim at most; a vote ends as soon as it is settled.
-        library: keeps the prepared pages for the next judge.
     """
 
     labelled: LabelledSet
     votes: int
-    limit: Limit
+    limit: asyncio.Semaphore
     on_reply: Callable[[], object] = lambda: None
-    library: PageLibrary = field(default_factory=PageLibrary)
 
     async def of(self, judge: CachingJudge) -> JudgeCheck:
         """Ask a judge all cases at once, within the limit.
@@ -175,10 +115,9 @@ class Checking:
             JudgmentStoreError: replies could not be stored.
         """
         started = time.monotonic()
-        outcomes = await all_or_first_error(
-            self._outcome(judge, case) for case in self.labelled.cases
+        outcomes = await ask_all(
+            judge, (self._outcome(judge, case) for case in self.labelled.cases)
         )
-        await judge.write_rest()
         return JudgeCheck(
             judge.identity,
             self.labelled,
@@ -191,61 +130,57 @@ class Checking:
     async def _outcome(
         self, judge: CachingJudge, case: LabelledClaim | LabelledForm
     ) -> CaseOutcome:
-        # Each case has a session, since a session asks nothing more after a failure.
-        session = AnswerJudge(judge, SOURCE, case.id, self.limit)
-        context = EvaluationContext(
-            judge=session,
-            model=judge.settings.model,
-            task=case.task,
-            answer=case.answer,
-            cache=self.pages,
-            library=self.library,
-            capture=None,
-            llm_limit=self.limit,
-            page_limit=nullcontext(),
-            logger=log,
+        question = SingleQuestion(
+            judge,
+            SOURCE,
+            case.id,
+            self.limit,
+            case.task,
+            case.answer,
+            self.pages,
+            votes=self.votes,
         )
-        config = EvaluatorConfig(default_num_trials=self.votes)
         try:
             return await (
-                _claim(context, config, case)
-                if isinstance(case, LabelledClaim)
-                else _form(context, case)
+                _claim(question, case) if isinstance(case, LabelledClaim) else _form(question, case)
             )
         except Mind2Web2Error as error:
-            reason = session.failure or error
-            return CaseOutcome(
-                case,
-                None,
-                failure=str(reason),
-                is_invalid=isinstance(reason, JudgeOutputError),
-            )
+            is_invalid = isinstance(error, JudgeOutputError)
+            return CaseOutcome(case, None, failure=str(error), is_invalid=is_invalid)
         finally:
             self.on_reply()
 
     @cached_property
-    def pages(self) -> LabelledPages:
-        """The pages of the set, one cache for all judges.
-
-        The library knows prepared pages by this cache.
-        """
+    def pages(self) -> GivenPages:
+        """The pages of the set, prepared once for all judges."""
         is_drawn = not self.labelled.is_outside
-        return LabelledPages(self.labelled.pages, is_drawn=is_drawn)
+        return labelled_pages(self.labelled.pages, is_drawn=is_drawn)
 
 
-async def _claim(
-    context: EvaluationContext, config: EvaluatorConfig, case: LabelledClaim
-) -> CaseOutcome:
-    leaf = VerificationNode(id=case.id, desc=case.question)
-    supported = await Verifier(script_context(context, config)).verify(
-        case.question,
-        leaf,
-        case.urls or None,
-        additional_instruction=case.instruction,
+def labelled_pages(pages: Mapping[str, LabelledPage], *, is_drawn: bool = True) -> GivenPages:
+    """Return the pages of a set; a screenshot is drawn when it is read."""
+    return GivenPages(
+        {
+            url: GivenPage(
+                page.text, partial(_screenshot, page, is_drawn), page.trouble, page.unfolded
+            )
+            for url, page in pages.items()
+        }
     )
-    evidence = leaf.evidence
-    if evidence is None or evidence.decided_by != "judge":
-        raise MachineError(f"case {case.id} was not judged: {evidence and evidence.reason}")
+
+
+def _screenshot(page: LabelledPage, is_drawn: bool) -> bytes | None:
+    """Return a page's screenshot; none is drawn where Pillow's font lacks the letters."""
+    if page.image_file is not None:
+        return screenshot_bytes(page.image_file.read_bytes())
+    is_drawn = is_drawn and can_be_drawn(page.text)
+    return screenshot(page.text, page.picture) if is_drawn else None
+
+
+async def _claim(question: SingleQuestion, case: LabelledClaim) -> CaseOutcome:
+    supported, evidence = await question.verify(
+        case.question, case.urls, instruction=case.instruction
+    )
     cast = list(vote_groups(evidence))
     return CaseOutcome(
         case,
@@ -257,19 +192,10 @@ async def _claim(
     )
 
 
-async def _form(context: EvaluationContext, case: LabelledForm) -> CaseOutcome:
-    extractor, template = Extractor(script_context(context)), case.template()
-    if case.url is None:
-        value = await extractor.simple_extract(case.question, template, extraction_name=case.id)
-    else:
-        value = await extractor.extract_from_url(
-            case.question, case.url, template, extraction_name=case.id
-        )
-    (record,) = extractor.records
-    if record.unavailable is not None:
-        raise MachineError(f"case {case.id} was not judged: {record.unavailable}")
+async def _form(question: SingleQuestion, case: LabelledForm) -> CaseOutcome:
+    values, record = await question.extract(case.question, case.template(), case.url)
     declined = int(record.declined is not None)
-    return CaseOutcome(case, case.is_filled_rightly(value), value.model_dump(), declined=declined)
+    return CaseOutcome(case, case.is_filled_rightly(values), values.model_dump(), declined=declined)
 
 
 @dataclass(frozen=True, slots=True)

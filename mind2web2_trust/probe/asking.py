@@ -5,26 +5,20 @@ Each question is as in an evaluation, but with one vote and no images.
 
 from __future__ import annotations
 
-import logging
+import asyncio
 from collections.abc import Callable, Sequence
-from contextlib import nullcontext
 from dataclasses import dataclass
 
-from mind2web2.capture.models import CaptureRecord, PageKind
-from mind2web2.errors import CacheMiss, MachineError, Mind2Web2Error
-from mind2web2.judge.answer_judge import AnswerJudge
+from mind2web2.errors import Mind2Web2Error
 from mind2web2.judge.caching import CachingJudge
-from mind2web2.llm_client.chat import Limit
-from mind2web2.pages.library import PageLibrary
-from mind2web2.rubric.node import VerificationNode
-from mind2web2.utils.aio import all_or_first_error
-from mind2web2.verification.context import EvaluationContext
-from mind2web2.verification.own_questions import script_context
-from mind2web2.verification.verifier import Verifier
+from mind2web2.verification.single_questions import (
+    GivenPage,
+    GivenPages,
+    SingleQuestion,
+    ask_all,
+)
 from mind2web2_trust.probe.drafting import Probe
 from mind2web2_trust.probe.edits import CHANGES, ChangeKind
-
-log = logging.getLogger(__name__)
 
 # The store names this where it names a task.
 SOURCE = "probe"
@@ -39,45 +33,10 @@ class Reply:
     reason: str
 
 
-class _ChangedPage:
-    """A page cache with one page, whose text was changed; it takes no other page."""
-
-    def __init__(self, url: str, text: str) -> None:
-        self._url = url
-        self._text = text
-
-    def has(self, url: str) -> PageKind | None:
-        return "web" if url == self._url else None
-
-    def get_web(
-        self,
-        url: str,  # noqa: ARG002
-        get_screenshot: bool = True,  # noqa: ARG002
-    ) -> tuple[str, bytes | None]:
-        return self._text, None
-
-    def capture_record(self, url: str) -> CaptureRecord:
-        return CaptureRecord(
-            requested_url=url,
-            final_url=url,
-            kind="web",
-            captured_at="2026-06-01T12:00:00+00:00",
-        )
-
-    def get_pdf(self, url: str) -> bytes:
-        raise CacheMiss(url)
-
-    def put_web(self, url: str, text: str, screenshot: str | bytes | None) -> None:  # noqa: ARG002
-        raise MachineError("a changed page is not stored")
-
-    def put_pdf(self, url: str, pdf_bytes: bytes) -> None:  # noqa: ARG002
-        raise MachineError("a changed page is not stored")
-
-
 async def ask_probes(
     judge: CachingJudge,
     probes: Sequence[Probe],
-    limit: Limit,
+    limit: asyncio.Semaphore,
     on_reply: Callable[[], object],
 ) -> list[Reply]:
     """Ask the judge all probes at once, within the limit; a stored reply costs nothing.
@@ -85,45 +44,29 @@ async def ask_probes(
     Raises:
         JudgmentStoreError: replies could not be stored.
     """
-    replies = await all_or_first_error(_ask(judge, probe, limit, on_reply) for probe in probes)
-    await judge.write_rest()
-    return replies
+    return await ask_all(judge, (_ask(judge, probe, limit, on_reply) for probe in probes))
 
 
 async def _ask(
-    judge: CachingJudge, probe: Probe, limit: Limit, on_reply: Callable[[], object]
+    judge: CachingJudge, probe: Probe, limit: asyncio.Semaphore, on_reply: Callable[[], object]
 ) -> Reply:
     claim = probe.case.claim
-    # Each probe has a session, since a session asks nothing more after a failure.
-    session = AnswerJudge(judge, SOURCE, probe.name, limit)
-    context = EvaluationContext(
-        judge=session,
-        model=judge.settings.model,
-        task=claim.question,
-        answer=probe.case.answer,
-        cache=_ChangedPage(claim.url, probe.change.text),
-        library=PageLibrary(),
-        capture=None,
-        llm_limit=limit,
-        page_limit=nullcontext(),
-        logger=log,
+    pages = GivenPages({claim.url: GivenPage(probe.change.text)})
+    question = SingleQuestion(
+        judge, SOURCE, probe.name, limit, claim.question, probe.case.answer, pages, votes=1
     )
-    leaf = VerificationNode(id=claim.leaf, desc=claim.claim)
     try:
-        supported = await Verifier(script_context(context)).verify(
+        supported, evidence = await question.verify(
             claim.claim,
-            leaf,
             [claim.url],
-            additional_instruction=claim.instruction or "None",
-            majority_vote=False,
+            instruction=claim.instruction or "None",
             use_screenshot=False,
         )
     except Mind2Web2Error as error:
-        return Reply(probe, None, str(session.failure or error))
+        return Reply(probe, None, str(error))
     finally:
         on_reply()
-    evidence = leaf.evidence
-    votes = evidence.pages[0].votes if evidence is not None and evidence.pages else ()
+    votes = evidence.pages[0].votes if evidence.pages else ()
     return Reply(probe, supported, votes[0].reasoning if votes else "")
 
 

@@ -16,7 +16,7 @@ from mind2web2.capture.models import CapturedPage
 from mind2web2.pages.cache import CacheFileSys
 from mind2web2.pages.library import PageLibrary, PageRequest
 from mind2web2.pages.prepared_page import PageSettings
-from mind2web2_trust.judge_check.check import LabelledPages
+from mind2web2_trust.judge_check.check import labelled_pages
 from mind2web2_trust.judge_check.labelled_set import SHIPPED, shipped_set
 
 BENCHMARKS = Path(__file__).parents[4] / "benchmarks"
@@ -170,7 +170,7 @@ async def test_pages_are_shown_as_a_page_cache_would_have_them(tmp_path, categor
     """Text, images and notes are the same as those of a capture with this content."""
     part = shipped_set().of([category])
     urls = [claim.urls[0] for claim in part.claims[2:4]]
-    drawn, stored = LabelledPages(part.pages), CacheFileSys(tmp_path)
+    drawn, stored = labelled_pages(part.pages), CacheFileSys(tmp_path)
     for url in dict.fromkeys(urls):
         stored.put_capture(CapturedPage(drawn.capture_record(url), *drawn.get_web(url)))
         one = await PageLibrary().page(request(drawn, url))
@@ -188,7 +188,7 @@ def test_a_picture_is_at_the_top_of_the_screenshot_alone():
     posters = {url: page for url, page in part.pages.items() if page.picture.kind == "poster"}
     assert len(posters) == 10
     for url, page in posters.items():
-        text, screenshot = LabelledPages(part.pages).get_web(url)
+        text, screenshot = labelled_pages(part.pages).get_web(url)
         assert not all(words in text for (words,) in page.picture.rows)
         assert len(text[: text.index("[image]")]) < 1_000
         assert Image.open(io.BytesIO(screenshot)).height > 1_000

@@ -14,13 +14,12 @@ from pydantic import BaseModel
 from mind2web2.scripts.made_up import (
     Choices,
     FieldShape,
-    Values,
-    change_values,
     fill_template,
     make_up_values,
     shapes_of,
 )
 from mind2web2.verification.run_questions import AskedClaim, AskedForm
+from mind2web2_authoring.other_values import change_values
 
 _MOST_FORMS = 40
 # A claim with the pages on which it is judged.
@@ -51,7 +50,7 @@ class Answer:
     text: str
     given: Mapping[str, Any] = field(default_factory=dict)
     choices: Choices = field(default_factory=Choices)
-    values: dict[str, Values] = field(default_factory=dict)
+    values: dict[str, dict[str, Any]] = field(default_factory=dict)
     templates: dict[str, type[BaseModel]] = field(default_factory=dict)
     truth: frozenset[ClaimOnPages] | None = None
     believes: bool = False
@@ -99,7 +98,7 @@ class Answer:
         number = prompts.index(form.prompt) + 1
         return form.name if number == 1 else f"{form.name} {number}"
 
-    def _values(self, key: str, form: AskedForm, template: type[BaseModel]) -> Values:
+    def _values(self, key: str, form: AskedForm, template: type[BaseModel]) -> dict[str, Any]:
         if self.given:
             own = own_values(self.given, form.name)
             return {name: own[name] for name in _keys(template) if name in own}

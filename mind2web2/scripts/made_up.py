@@ -1,14 +1,12 @@
-"""Made-up values for the templates of extractions, and other values in their place; pure."""
+"""Made-up values for the templates of extractions; pure."""
 
 from __future__ import annotations
 
 import enum
-import re
 import types
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date, timedelta
-from itertools import count
 from typing import Any, Literal, Union, get_args, get_origin
 
 from pydantic import BaseModel, ValidationError
@@ -43,9 +41,6 @@ _ENDINGS = ("", "ham", "ton", "by", "field", "wick")
 _LINKS = ("url", "link", "source", "citation", "reference", "website", "href")
 _NUMBERS = (("year", 2019), ("rating", 4), ("percent", 40), ("lat", 40), ("lon", 40))
 _FIRST_DAY = date(2024, 5, 17)
-_YEAR = re.compile(r"\b(1\d{3}|20\d\d)\b")
-_NUMBER = re.compile(r"\d+")
-_FAR, _FAR_YEARS = 50, 60
 
 
 @dataclass(frozen=True)
@@ -258,71 +253,3 @@ def fill_template(template: type[BaseModel], values: Values) -> BaseModel:
 def _numbers_of(template: type[BaseModel]) -> set[str]:
     fields = template.model_fields.items()
     return {info.alias or name for name, info in fields if info.annotation in (int, float)}
-
-
-def change_values(values: Values, path: Path, change: Callable[[Any, int], Any]) -> Values:
-    """Return the values with another value at a path, in every item of the lists on the way.
-
-    Args:
-        change: gets the value and the number of the value, from 0.
-    """
-    numbers = count()
-    result: Values = _change_at(values, path, lambda value: change(value, next(numbers)))
-    return result
-
-
-def _change_at(value: Any, path: Path, change: Callable[[Any], Any]) -> Any:
-    if not path:
-        return change(value)
-    if path[0] == ITEM:
-        is_list = isinstance(value, list)
-        return [_change_at(each, path[1:], change) for each in value] if is_list else value
-    if not isinstance(value, dict) or path[0] not in value:
-        return value
-    return {**value, path[0]: _change_at(value[path[0]], path[1:], change)}
-
-
-def other_value(shape: FieldShape, value: Any, number: int) -> Any:
-    """Return another value of the same kind."""
-    if isinstance(value, list):
-        return [other_value(shape, each, number * 20 + place) for place, each in enumerate(value)]
-    if isinstance(value, bool):
-        return not value
-    if isinstance(value, int | float):
-        return _other_number(value, number)
-    if isinstance(value, str) and value.strip():
-        return _other_text(shape, value, number)
-    return value
-
-
-def far_value(value: Any, sign: int) -> Any:
-    """Return a much smaller value (``sign`` -1) or a much larger one (1).
-
-    The value is a number, or a number in a text.
-    """
-    if isinstance(value, list):
-        return [far_value(each, sign) for each in value]
-    if isinstance(value, int | float) and not isinstance(value, bool):
-        if 1000 <= value <= 2100:
-            return value + sign * _FAR_YEARS
-        return type(value)(value * _FAR**sign)
-    if isinstance(value, str):
-        pattern = _YEAR if _YEAR.search(value) else _NUMBER
-        return pattern.sub(lambda found: str(far_value(int(found[0]), sign)), value, count=1)
-    return value
-
-
-def _other_number(value: float, number: int) -> float:
-    is_year = 1000 <= value <= 2100
-    return value - 13 - number if is_year else value * 3 + 11 + number
-
-
-def _other_text(shape: FieldShape, value: str, number: int) -> Any:
-    if shape.choices:
-        return next((each for each in shape.choices if each != value), value)
-    if re.match(r"https?://", value):
-        return f"{'/'.join(value.split('/')[:3])}/another-page-{number}"
-    pattern = _YEAR if _YEAR.search(value) else _NUMBER
-    if pattern.search(value):
-        return pattern.sub(lambda found: str(_other_number(int(found[0]), number)), value)
-    return f"Vardo Quent {number + 1}"

@@ -11,8 +11,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from mind2web2.errors import Mind2Web2Error
-from mind2web2.judge.protocol import JudgeLedger
-from mind2web2.judge.session import JudgeSession
+from mind2web2.judge.protocol import JudgeLedger, JudgeSession
 from mind2web2.llm_client.chat import ChatReply, Usage
 from mind2web2.rubric.verdicts import ExtractionRecord
 from mind2web2.scripts.call import ScriptCall, checked_result

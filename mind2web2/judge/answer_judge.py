@@ -15,11 +15,9 @@ from mind2web2.errors import (
     JudgmentMissingError,
 )
 from mind2web2.judge.caching import CachingJudge
-from mind2web2.judge.failures import unexpected
 from mind2web2.judge.judgment import Judgment
 from mind2web2.judge.permit import AnswerLimits, NotAskedError, Turn
-from mind2web2.judge.protocol import QuestionContext
-from mind2web2.judge.session import JudgeSession, ask_own
+from mind2web2.judge.protocol import JudgeSession, QuestionContext, unexpected
 from mind2web2.judge.usage import tokens_of, usage_of
 from mind2web2.llm_client.chat import ChatReply, ChatRequest, Limit, Usage
 from mind2web2.rubric.verdicts import ServiceAnswer
@@ -53,7 +51,8 @@ class AnswerJudge(JudgeSession):
         stop: Stop | None = None,
         turn: Turn | None = None,
     ) -> None:
-        super().__init__(Usage(), shows_images=run.settings.shows_images)
+        super().__init__(Usage())
+        self.shows_images = run.shows_images
         self._run = run
         self._source = (task_id, answer_name)
         self.stop = stop or Stop()
@@ -74,11 +73,6 @@ class AnswerJudge(JudgeSession):
     def model_for(self, requested: str) -> str:  # noqa: ARG002 (one run has one judge, options.md)
         """Return the run's model."""
         return self._run.settings.model
-
-    async def chat(self, request: ChatRequest, trial: int) -> ChatReply:
-        """Answer a request of the script's own, which is another trial each time."""
-        subject = QuestionContext("script", trial=trial)
-        return await ask_own(self, request, subject, None)
 
     async def ask(
         self,

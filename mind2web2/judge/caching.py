@@ -30,7 +30,6 @@ from mind2web2.judge.protocol import (
     QuestionObserver,
 )
 from mind2web2.judge.record import REPLAY, JudgeIdentity, JudgeRecord
-from mind2web2.judge.session import with_second
 from mind2web2.judge.spec import JudgeSpec
 from mind2web2.judge.store import JudgmentStore
 from mind2web2.judge.usage import RunUsage, usage_of
@@ -78,6 +77,7 @@ class CachingJudge:
             price_usd(Usage(), settings.model, settings.own_price)
         self.settings = settings
         self.price = settings.own_price
+        self.shows_images = settings.shows_images
         self._keyed_body = settings.keyed_body
         self._extra = settings.parameters
         self._price_share = settings.price_share
@@ -308,7 +308,7 @@ class CachingJudge:
         try:
             reply = await provider.chat(request, permit)
             if reply.declined is not None:
-                reply = with_second(reply, await provider.chat(request, permit))
+                reply = (await provider.chat(request, permit)).after(reply)
         except ContextTooLongError as error:
             reply = ChatReply(text=str(error), usage=sent.usage, attempts=max(sent.requests, 1))
             is_too_long = True

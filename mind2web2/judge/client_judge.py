@@ -18,10 +18,8 @@ from mind2web2.errors import (
     JudgeError,
     JudgeOutputError,
 )
-from mind2web2.judge.failures import unexpected
 from mind2web2.judge.permit import AnswerLimits, Permit
-from mind2web2.judge.protocol import QuestionContext
-from mind2web2.judge.session import JudgeSession, ask_own, with_second
+from mind2web2.judge.protocol import JudgeSession, QuestionContext, unexpected
 from mind2web2.llm_client.async_calls import AsyncCalls
 from mind2web2.llm_client.chat import (
     ChatProvider,
@@ -144,7 +142,10 @@ class ClientJudge(JudgeSession, AsyncCalls):
 
     async def chat(self, request: ChatRequest, limit: Limit | None = None) -> ChatReply:
         """Answer a request of the script's own."""
-        return await ask_own(self, request, QuestionContext("script"), limit)
+        try:
+            return await self.ask(request, QuestionContext("script"), limit)
+        except ContextTooLongError as error:
+            raise self.fail(error) from error.__cause__
 
     async def ask(
         self, request: ChatRequest, subject: QuestionContext, limit: Limit | None
@@ -156,7 +157,7 @@ class ClientJudge(JudgeSession, AsyncCalls):
             async with aclosing(permit):
                 reply = await self._provider.chat(request, permit)
                 if reply.declined is not None:
-                    reply = with_second(reply, await self._provider.chat(request, permit))
+                    reply = (await self._provider.chat(request, permit)).after(reply)
         except ContextTooLongError:
             raise
         except JudgeError as error:

@@ -1,20 +1,28 @@
-"""The judge as the toolkit uses it.
+"""The judge that extractor and verifier ask: its interface, its notes and its failure.
 
-It is the interface that extractor and verifier ask, and its notes on them.
+A judge's failure leaves the answer without a result, and the judge is asked nothing more.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import asyncio
+import logging
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal, Protocol, TypeVar
 
-from mind2web2.errors import Mind2Web2Error
+from mind2web2.errors import JudgeError, Mind2Web2Error
 from mind2web2.llm_client.chat import ChatReply, ChatRequest, Limit, Usage
 from mind2web2.rubric.verdicts import Rejection, ServiceAnswer
 
 if TYPE_CHECKING:
     from mind2web2.judge.judgment import Judgment
+
+log = logging.getLogger(__name__)
+
+# The message of a cancellation by the run: no time limit of the script has expired.
+STOPPED = "stopped by the run"
 
 Purpose = Literal["verify", "extract", "script"]
 Noted = Literal["doubts", "refused_downloads", "ignored_arguments", "script_faults"]
@@ -138,3 +146,75 @@ class Judge(Protocol):
 
     def note(self, kind: Noted, text: str) -> None:
         """Add a note to the ledger."""
+
+
+class FailureLatch:
+    """Remembers that a judge failed, so that an answer without a result sends no more requests.
+
+    Attributes:
+        failure: the first permanent one.
+    """
+
+    failure: Mind2Web2Error | None = None
+
+    def check(self) -> None:
+        """Raise ``JudgeError`` if the judge has failed."""
+        if self.failure is not None:
+            raise JudgeError(
+                f"nothing more is asked after a failure: {self.failure}"
+            ) from self.failure
+
+    def fail(self, failure: Failure) -> Failure:
+        """Remember the first failure and return this one, to be raised."""
+        self.failure = self.failure or failure
+        return failure
+
+
+class JudgeSession(FailureLatch):
+    """The part of a ``Judge`` that every implementation shares: failure and ledger.
+
+    Attributes:
+        ledger: usage and notes.
+        shows_images: whether the judge is shown images.
+    """
+
+    shows_images = True
+
+    def __init__(self, usage: Usage) -> None:
+        self.ledger = JudgeLedger(usage)
+
+    def model_for(self, requested: str) -> str:
+        """Return the requested model: most clients take any."""
+        return requested
+
+    def note(self, kind: Noted, text: str) -> None:
+        """Add a note to the ledger."""
+        getattr(self.ledger, kind).append(text)
+
+    def _note_rejection(self, reply: ChatReply, subject: QuestionContext) -> None:
+        self.ledger.rejections.append(Rejection(subject.node, subject.page, str(reply.declined)))
+
+
+def unexpected(error: Exception) -> JudgeError:
+    """Return the judge failure for an unforeseen error of its client; the log has the traceback."""
+    log.info("the judge's client failed", exc_info=error)
+    return JudgeError(f"the judge's client failed: {type(error).__name__}: {error}")
+
+
+@contextmanager
+def cut_off_noted(judge: Judge, name: str) -> Iterator[None]:
+    """Record a failure of the judge if the script cancels the work in the ``with`` block."""
+    try:
+        yield
+    except asyncio.CancelledError as error:
+        if STOPPED not in error.args:
+            judge.fail(_cut_off(name))
+        raise
+
+
+def _cut_off(name: str) -> JudgeError:
+    """Return why there is no result where a time limit of the script's own expired."""
+    return JudgeError(
+        f"the script stopped waiting for the judge on {name!r} (a time limit of its own, such as "
+        "asyncio.timeout or wait_for): raise that limit"
+    )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import (
     Annotated,
     Any,
@@ -301,6 +301,14 @@ class ChatReply:
     attempts: int = 1
     images: int | None = None
     judgment: str | None = field(default=None, compare=False)
+
+    def after(self, first: ChatReply) -> ChatReply:
+        """Return this reply to a request that was sent again, with what both cost.
+
+        A judge that declines is asked once more: content filters are not deterministic.
+        """
+        usage, attempts = first.usage + self.usage, first.attempts + self.attempts
+        return replace(self, usage=usage, attempts=attempts)
 
 
 @dataclass(frozen=True, slots=True)

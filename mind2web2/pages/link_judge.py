@@ -20,7 +20,6 @@ from mind2web2.errors import (
     JudgeUnavailableError,
 )
 from mind2web2.judge.client_judge import ScriptedClient, as_provider
-from mind2web2.judge.session import with_second
 from mind2web2.llm_client.chat import (
     ChatProvider,
     ChatReply,
@@ -80,7 +79,7 @@ async def judged_urls(
     provider, limit = as_provider(client), nullcontext() if limit is None else limit
     reply = await provider.chat(request, limit)
     if reply.declined is not None:
-        reply = with_second(reply, await provider.chat(request, limit))
+        reply = (await provider.chat(request, limit)).after(reply)
     if reply.declined is not None:
         raise JudgeDeclinedError(
             f"judge {model} declined to list the links of an answer: {reply.declined}"

@@ -12,8 +12,8 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 
 from mind2web2.errors import JudgeAccessError, JudgeError
-from mind2web2.judge.failures import STOPPED
 from mind2web2.judge.permit import Turn
+from mind2web2.judge.protocol import STOPPED
 from mind2web2.llm_client.chat import ReplyCheck
 from mind2web2.scripts.isolation.messages import PAGE_ERRORS, Ahead
 from mind2web2.scripts.isolation.rpc import Done, Question, Reply

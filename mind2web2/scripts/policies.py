@@ -22,9 +22,8 @@ from pydantic import BaseModel
 
 from mind2web2.api_tools.surroundings import services_answered_by
 from mind2web2.errors import CaptureError, EvalScriptError, Mind2Web2Error
-from mind2web2.judge.protocol import QuestionContext
+from mind2web2.judge.protocol import JudgeSession, QuestionContext
 from mind2web2.judge.service_request import AskService, ServiceRequest
-from mind2web2.judge.session import JudgeSession
 from mind2web2.llm_client.async_calls import AsyncCalls
 from mind2web2.llm_client.chat import ChatReply, ChatRequest, Limit, Usage
 from mind2web2.rubric.verdicts import Evidence, ExtractionRecord, Undecided

@@ -12,8 +12,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from mind2web2.errors import EvalScriptError, JudgeError, Mind2Web2Error
-from mind2web2.judge.failures import STOPPED
-from mind2web2.judge.protocol import Judge
+from mind2web2.judge.protocol import STOPPED, Judge
 from mind2web2.pages.answer_cache import AnswerCache
 from mind2web2.scripts.call import DualSemaphore, ScriptCall, checked_result
 from mind2web2.scripts.limits import ScriptBlockedError, ScriptStops

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 from pydantic import BaseModel
 
 from mind2web2.capture.models import PackageBrowser
-from mind2web2.judge.failures import cut_off_noted
-from mind2web2.judge.protocol import Judge
+from mind2web2.judge.protocol import Judge, cut_off_noted
 from mind2web2.pages.answer_cache import AnswerCache, run_cache
 from mind2web2.pages.page_cache import PageCache
 from mind2web2.prompts import NO_INSTRUCTION, encodable

@@ -9,7 +9,7 @@ from itertools import islice
 from typing import Any
 
 from mind2web2.errors import MachineError, Mind2Web2Error, PageBugError
-from mind2web2.judge.failures import cut_off_noted
+from mind2web2.judge.protocol import cut_off_noted
 from mind2web2.prompts import NO_INSTRUCTION, encodable
 from mind2web2.rubric.node import VerificationNode, blocks
 from mind2web2.rubric.values import is_empty

@@ -94,6 +94,9 @@ def subject(trial=1, node="leaf"):
     )
 
 
+OWN = QuestionContext("script")
+
+
 def own(text, template=None):
     """Return a request of a script's own."""
     return ChatRequest("o9", [{"role": "user", "content": text}], template)
@@ -279,9 +282,6 @@ async def test_a_replay_without_the_judgment_fails_clearly(store):
     ):
         assert part in str(caught.value)
     assert judge.failure is None
-    with pytest.raises(JudgmentMissingError) as caught:
-        await judge.chat(own("text"), 1)
-    assert judge.failure is caught.value
 
 
 async def test_a_missing_extraction_is_named(store):
@@ -551,9 +551,9 @@ async def test_a_scripts_own_requests_are_kept_too(store):
     replies = {"text": ChatReply(text="Zürich", usage=USAGE), "class": verdict()}
     run = CachingJudge(SETTINGS, Provider(lambda text: replies[text]), store)
     for judge in (answer_judge(run), answer_judge(run)):
-        reply = await judge.chat(own("text"), 1)
+        reply = await judge.ask(own("text"), OWN, None)
         assert (reply.text, reply.usage) == ("Zürich", USAGE)
-        assert (await judge.chat(own("class", template=Verdict), 1)).value == Verdict()
+        assert (await judge.ask(own("class", template=Verdict), OWN, None)).value == Verdict()
     assert run.usage.total().asked.judgments == 2
     assert {kept.purpose for kept in store.all()} == {"script"}
 
@@ -567,15 +567,5 @@ async def test_a_further_trial_of_a_scripts_request_is_asked_again(store):
     run = CachingJudge(SETTINGS, Provider(lambda _: ChatReply(text=next(replies))), store)
     for _ in range(2):
         judge = answer_judge(run)
-        asked = [await judge.chat(own("x"), trial) for trial in (1, 2, 3)]
+        asked = [await judge.ask(own("x"), replace(OWN, trial=trial), None) for trial in (1, 2, 3)]
         assert [reply.text for reply in asked] == ["a", "b", "c"]
-
-
-async def test_a_scripts_own_request_fails_like_any_other(store):
-    def too_long(_):
-        raise ContextTooLongError("too long")
-
-    judge = answer_judge(CachingJudge(SETTINGS, Provider(too_long), store))
-    with pytest.raises(ContextTooLongError):
-        await judge.chat(own("x"), 1)
-    assert isinstance(judge.failure, ContextTooLongError)

@@ -12,8 +12,8 @@ from mind2web2.errors import (
     JudgeUnavailableError,
 )
 from mind2web2.judge.budget import PaidPermit
-from mind2web2.judge.failures import FailureLatch
 from mind2web2.judge.permit import AnswerLimits, CircuitBreaker, Permit
+from mind2web2.judge.protocol import FailureLatch
 
 
 class Noting:

@@ -18,8 +18,15 @@ from mind2web2.errors import (
     Mind2Web2Error,
     PageBugError,
 )
-from mind2web2.judge.failures import FailureLatch, cut_off_noted, unexpected
-from mind2web2.judge.protocol import Failure, JudgeLedger, Noted, QuestionContext
+from mind2web2.judge.protocol import (
+    Failure,
+    FailureLatch,
+    JudgeLedger,
+    Noted,
+    QuestionContext,
+    cut_off_noted,
+    unexpected,
+)
 from mind2web2.llm_client.async_calls import AsyncCalls
 from mind2web2.llm_client.chat import ChatReply, ChatRequest, Completion, Limit
 from mind2web2.llm_client.structured_output import InvalidOutputError, read_reply

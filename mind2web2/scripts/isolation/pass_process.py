@@ -19,9 +19,8 @@ from mind2web2.errors import (
     MachineError,
     Mind2Web2Error,
 )
-from mind2web2.judge.failures import STOPPED
 from mind2web2.judge.permit import Turn
-from mind2web2.judge.protocol import JudgeLedger, Noted
+from mind2web2.judge.protocol import STOPPED, JudgeLedger, Noted
 from mind2web2.llm_client.chat import ReplyCheck
 from mind2web2.scripts.isolation.homes import ScriptHome, ScriptHomes
 from mind2web2.scripts.isolation.log_records import SentRecord

@@ -26,7 +26,7 @@ from pydantic import BaseModel, TypeAdapter, validate_call
 
 from mind2web2 import errors
 from mind2web2.errors import EvalScriptError, MachineError, Mind2Web2Error
-from mind2web2.judge.failures import STOPPED
+from mind2web2.judge.protocol import STOPPED
 from mind2web2.utils.moments import ClockReading
 
 # The limit for a message to the run: thirty screenshots, or a tree of a hundred thousand nodes.

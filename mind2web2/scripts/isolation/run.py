@@ -84,7 +84,7 @@ async def isolated_result(
         call=call,
         ahead=None,
         moment=datetime.now(UTC),
-        shows_images=run.judge.settings.shows_images,
+        shows_images=run.judge.shows_images,
         endpoint=run.judge.endpoint,
         cache_dir=cache.task_cache.task_dir,
         logger_name=logger.name,

@@ -17,7 +17,9 @@ from pydantic import BaseModel, RootModel, ValidationError
 
 from mind2web2.errors import (
     CaptureError,
+    ContextTooLongError,
     EvalScriptError,
+    JudgmentMissingError,
     MachineError,
     Mind2Web2Error,
 )
@@ -29,7 +31,7 @@ from mind2web2.judge.protocol import JudgeLedger, QuestionContext
 from mind2web2.judge.service_request import ServiceRequest
 from mind2web2.judge.usage import usage_of
 from mind2web2.llm_client.chat import REFUSED_PARAMETERS, ChatReply, ChatRequest, ReplyCheck
-from mind2web2.llm_client.messages import checked_messages
+from mind2web2.llm_client.messages import checked_messages, with_fewer_images
 from mind2web2.pages.answer_cache import AnswerCache
 from mind2web2.pages.library import PageLibrary
 from mind2web2.scripts.call import DualSemaphore, ScriptCall
@@ -192,8 +194,14 @@ class RunService:
 
     @served
     async def chat(self, request: SentRequest, trial: int) -> ChatReply:
-        """Answer a request of the script's own."""
-        reply = await self.judge.chat(self._request(request), trial)
+        """Answer a request of the script's own, which is another trial each time."""
+        own = self._request(request)
+        if not self.judge.shows_images:
+            own = replace(own, messages=with_fewer_images(own.messages, 0))
+        try:
+            reply = await self.judge.ask(own, QuestionContext("script", trial=trial), None)
+        except (JudgmentMissingError, ContextTooLongError) as error:
+            raise self.judge.fail(error) from error.__cause__
         return replace(reply, value=None)
 
     @served

@@ -2,31 +2,16 @@
 
 from __future__ import annotations
 
-import json
 import logging
 import re
 import sys
 from collections.abc import Mapping
 from contextlib import suppress
-from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from mind2web2.errors import ResultWriteError
-from mind2web2.utils.invisible_text import make_visible
+from mind2web2.utils.log_records import JsonFormatter, LineFormatter, TextFormatter
 from mind2web2.utils.names import stamp_now
-
-if TYPE_CHECKING:
-    from mind2web2.utils.json_text import JsonObject
-
-# Fields that every record has; any other was given with ``extra=``.
-# Ray gives its field to the records of all loggers.
-_RECORD_FIELDS = frozenset(vars(logging.makeLogRecord({}))) | {
-    "message",
-    "asctime",
-    "taskName",
-    "_ray_timestamp_ns",
-}
 
 
 def create_logger(
@@ -104,8 +89,8 @@ def _open_files(
     except OSError as error:
         to_read.close()
         raise ResultWriteError(f"cannot write logs under {folder}: {error.strerror}") from error
-    to_read.setFormatter(_TextFormatter())
-    to_parse.setFormatter(_JsonFormatter(fields))
+    to_read.setFormatter(TextFormatter())
+    to_parse.setFormatter(JsonFormatter(fields))
     return to_read, to_parse
 
 
@@ -151,97 +136,12 @@ def _file_stem(name: str) -> str:
     return re.sub(r"[^\w.-]", "_", name)[:50].strip(".") or "log"
 
 
-def message_of(record: logging.LogRecord) -> str:
-    """Return a record's message, without its format where the arguments do not fit."""
-    try:
-        return record.getMessage()
-    except (TypeError, ValueError, KeyError):
-        # A script's "100% sure" with arguments: the line is worth more than its format.
-        return f"{record.msg} {record.args!r}"
-
-
-def trace_of(record: logging.LogRecord) -> str | None:
-    """Return the traceback; a record from another process brings it as text."""
-    if record.exc_info and record.exc_info[0] is not None:
-        return logging.Formatter().formatException(record.exc_info)
-    return record.exc_text
-
-
-def extra_fields(record: logging.LogRecord) -> JsonObject:
-    """Return the fields that were given with ``extra=``."""
-    return {name: value for name, value in vars(record).items() if name not in _RECORD_FIELDS}
-
-
-class _TextFormatter(logging.Formatter):
-    """Readable lines.
-
-    Text after a line break is indented, so that no page text can pose as a line.
-    """
-
-    def format(self, record: logging.LogRecord) -> str:
-        when = datetime.fromtimestamp(record.created).strftime("%Y-%m-%d %H:%M:%S")
-        text = f"{when} {record.levelname:<7} {record.name}: {message_of(record)}"
-        if (trace := trace_of(record)) is not None:
-            text += "\n" + trace
-        if record.stack_info:
-            text += "\n" + record.stack_info
-        return make_visible("\n    ".join(text.splitlines()))
-
-
-class _LineFormatter(logging.Formatter):
-    """One line for whatever happened; the traceback is in the files."""
-
-    def __init__(self, fields: Mapping[str, str]) -> None:
-        super().__init__()
-        self._where = "/".join(fields.values())
-
-    def format(self, record: logging.LogRecord) -> str:
-        text = f"{record.levelname.lower()} {self._where or record.name}: {message_of(record)}"
-        if record.exc_info and record.exc_info[1] is not None:
-            error = record.exc_info[1]
-            text += f" ({type(error).__name__}: {error})"
-        elif record.exc_text:
-            text += f" ({record.exc_text.splitlines()[-1]})"
-        return make_visible(" ".join(text.split()))
-
-
-class _JsonFormatter(logging.Formatter):
-    """One JSON object a line."""
-
-    def __init__(self, fields: Mapping[str, str]) -> None:
-        super().__init__()
-        self._fields = fields
-
-    def format(self, record: logging.LogRecord) -> str:
-        entry = {
-            "time": datetime.fromtimestamp(record.created)
-            .astimezone()
-            .isoformat(timespec="milliseconds"),
-            "level": record.levelname,
-            "logger": record.name,
-            "message": message_of(record),
-        }
-        if (trace := trace_of(record)) is not None:
-            entry["exception"] = trace
-        # The first mention of a key fixes its place, the last one its value: no extra can pose as
-        # ours.
-        return _json_line({**entry, **extra_fields(record), **self._fields, **entry})
-
-
-def _json_line(entry: JsonObject) -> str:
-    try:
-        return json.dumps(entry, default=str)
-    except (TypeError, ValueError):
-        # Keys that are not text, or a structure that contains itself.
-        return json.dumps({name: str(value) for name, value in entry.items()})
-
-
 class _ConsoleHandler(logging.Handler):
     """Standard error: warnings in one line each, or on request the whole story."""
 
     def __init__(self, fields: Mapping[str, str], level: int) -> None:
         super().__init__(level)
-        self.setFormatter(_LineFormatter(fields) if level >= logging.WARNING else _TextFormatter())
+        self.setFormatter(LineFormatter(fields) if level >= logging.WARNING else TextFormatter())
 
     def emit(self, record: logging.LogRecord) -> None:
         try:

@@ -7,11 +7,11 @@ import re
 import pytest
 
 from mind2web2.errors import ResultWriteError
+from mind2web2.utils.log_records import extra_fields
 from mind2web2.utils.logging_setup import (
     cleanup_logger,
     create_logger,
     create_sub_logger,
-    extra_fields,
 )
 
 

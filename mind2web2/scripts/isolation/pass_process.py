@@ -23,7 +23,6 @@ from mind2web2.judge.permit import Turn
 from mind2web2.judge.protocol import STOPPED, JudgeLedger, Noted
 from mind2web2.llm_client.chat import ReplyCheck
 from mind2web2.scripts.isolation.homes import ScriptHome, ScriptHomes
-from mind2web2.scripts.isolation.log_records import SentRecord
 from mind2web2.scripts.isolation.messages import Ahead, HomeJob, PassJob
 from mind2web2.scripts.isolation.processes import (
     MAX_PRINTED_BYTES,
@@ -46,6 +45,7 @@ from mind2web2.scripts.isolation.rpc import (
 from mind2web2.scripts.isolation.service import RunAnswers, unforeseen
 from mind2web2.scripts.limits import ScriptLimits
 from mind2web2.scripts.passes import ScriptPasses
+from mind2web2.utils.log_records import SentRecord
 
 log = logging.getLogger(__name__)
 

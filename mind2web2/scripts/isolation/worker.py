@@ -35,7 +35,6 @@ from mind2web2.scripts.clock import ScriptClock
 from mind2web2.scripts.isolation.answer_client import AnswerClient
 from mind2web2.scripts.isolation.effects import SHARED_MEMORY, watch_effects
 from mind2web2.scripts.isolation.fork_loop import ForkLoop
-from mind2web2.scripts.isolation.log_records import RelayHandler
 from mind2web2.scripts.isolation.messages import REPLIES, HomeJob, PassJob
 from mind2web2.scripts.isolation.pass_loop import PassLoop
 from mind2web2.scripts.isolation.questions import WRITES, PassQuestions
@@ -55,6 +54,7 @@ from mind2web2.scripts.loops import StandIns
 from mind2web2.scripts.run import load_script, log_unseen_errors, script_result
 from mind2web2.utils.api_misuse import ScriptReports, script_reports
 from mind2web2.utils.files import file_sha256
+from mind2web2.utils.log_records import SentRecord
 
 if TYPE_CHECKING:
     from mind2web2.judge.service_request import AskService, ServiceRequest
@@ -64,6 +64,8 @@ if TYPE_CHECKING:
 HOME_GRACE_S = 2.0
 # Processor time; a script that takes more in a pass runs in program order.
 PASS_PROCESSOR_S = 2
+# The longest rubric logs only a part of this.
+MAX_LOG_CHARS = 20 * 1024**2
 
 
 def serve(control_fd: int) -> None:
@@ -296,6 +298,36 @@ def _logger(job: PassJob, client: RpcClient, stops: ScriptStops) -> logging.Logg
     logger.setLevel(logging.DEBUG)
     logger.addHandler(RelayHandler(client.note, "answer", stops))
     return logger
+
+
+class RelayHandler(logging.Handler):
+    """Sends log records to the run.
+
+    Args:
+        to: whose they are, the answer's or the package's.
+        stops: stops a script that logs without end, whatever logger it uses.
+    """
+
+    def __init__(
+        self, note: Callable[..., None], to: str, stops: ScriptStops | None = None
+    ) -> None:
+        super().__init__()
+        self._note = note
+        self._to = to
+        self._stops = stops
+        self._chars = 0
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Send a record, with its traceback as text."""
+        try:
+            sent = SentRecord.of(record)
+            texts = (sent.text, sent.trace or "", sent.stack or "", *sent.extra.values())
+            self._chars += sum(map(len, texts))
+            self._note("log", to=self._to, record=sent)
+        except Exception:  # the text of a value is its own code
+            self.handleError(record)
+        if self._stops is not None and self._chars > MAX_LOG_CHARS:
+            self._stops.stop(f"it logged more than {MAX_LOG_CHARS // 1024**2} MB")
 
 
 def _note_write(client: RpcClient, judge: AnswerClient) -> None:

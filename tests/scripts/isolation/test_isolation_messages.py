@@ -41,7 +41,6 @@ from mind2web2.rubric.verdicts import (
     Vote,
 )
 from mind2web2.scripts.isolation import rpc
-from mind2web2.scripts.isolation.log_records import RelayHandler
 from mind2web2.scripts.isolation.messages import SentRequest, SentTemplate
 from mind2web2.scripts.isolation.pass_process import PassService
 from mind2web2.scripts.isolation.rpc import (
@@ -56,6 +55,7 @@ from mind2web2.scripts.isolation.rpc import (
     validate,
 )
 from mind2web2.scripts.isolation.service import schema_proxy
+from mind2web2.scripts.isolation.worker import RelayHandler
 from mind2web2.utils.moments import ClockReading
 from mind2web2.verification.run_questions import AskedForm, Given, Verification
 

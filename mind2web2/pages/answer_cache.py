@@ -126,15 +126,16 @@ class AnswerCache:
         self, urls: Iterable[str], captured: Iterable[str], *, is_listed: bool
     ) -> None:
         """Note the lookups of the script's own process."""
-        self.note_question(dict.fromkeys(urls))
+        self.note_questions([dict.fromkeys(urls)])
         for url in captured:
             self.note_captured(url)
         self.is_listed = self.is_listed or is_listed
 
-    def note_question(self, looked_up: Mapping[str, str | None]) -> None:
-        """Note what a question has looked up, as ``looked_up`` has it."""
-        for url, sha256 in looked_up.items():
-            self.looked_up[url] = self.looked_up.get(url) or sha256
+    def note_questions(self, questions: Iterable[Mapping[str, str | None]]) -> None:
+        """Note what questions have looked up, as ``looked_up`` has it."""
+        for looked_up in questions:
+            for url, sha256 in looked_up.items():
+                self.looked_up[url] = self.looked_up.get(url) or sha256
 
     def pages_used(self) -> dict[str, str | None]:
         """Return the digest of every page looked up, ``None`` where nothing is stored.

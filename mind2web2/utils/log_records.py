@@ -97,6 +97,7 @@ class TextFormatter(logging.Formatter):
     """
 
     def format(self, record: logging.LogRecord) -> str:
+        """Return the record's lines."""
         when = datetime.fromtimestamp(record.created).strftime("%Y-%m-%d %H:%M:%S")
         text = f"{when} {record.levelname:<7} {record.name}: {message_of(record)}"
         if (trace := trace_of(record)) is not None:
@@ -114,6 +115,7 @@ class LineFormatter(logging.Formatter):
         self._where = "/".join(fields.values())
 
     def format(self, record: logging.LogRecord) -> str:
+        """Return the record on one line."""
         text = f"{record.levelname.lower()} {self._where or record.name}: {message_of(record)}"
         if record.exc_info and record.exc_info[1] is not None:
             error = record.exc_info[1]
@@ -131,6 +133,7 @@ class JsonFormatter(logging.Formatter):
         self._fields = fields
 
     def format(self, record: logging.LogRecord) -> str:
+        """Return the record as JSON."""
         entry = {
             "time": datetime.fromtimestamp(record.created)
             .astimezone()

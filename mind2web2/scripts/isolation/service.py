@@ -310,8 +310,7 @@ class RunAnswers:
 
         Also note what was asked for nothing beside these questions.
         """
-        for key in used:
-            self._run.cache.note_question(self._asked[key].looked_up)
+        self._run.cache.note_questions([self._asked[key].looked_up for key in used])
         for key in self._asked.keys() - set(used):
             for judgment in self._asked[key].judge.asked:
                 run = self._run.judge

@@ -63,8 +63,7 @@ def test_everything_else_is_passed_on(cache):
 def test_what_was_shown_counts_rather_than_what_is_there_now(cache):
     """A page may be written anew while an answer is judged."""
     cache.has(PAGE)
-    cache.note_question({PAGE: "first"})
-    cache.note_question({PAGE: "second"})
+    cache.note_questions([{PAGE: "first"}, {PAGE: "second"}])
     assert cache.pages_used() == {PAGE: "first"}
 
 

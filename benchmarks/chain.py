@@ -21,8 +21,7 @@ from measuring import title
 from passes_by_policy import PolicyResult, result_by_policy
 from script_checks import plausible
 
-from mind2web2.scripts.call import ScriptCall
-from mind2web2.scripts.isolation.messages import Ahead, SentRequest, SentTemplate
+from mind2web2.scripts.isolation.messages import Ahead, ScriptCall, SentRequest, SentTemplate
 from mind2web2.scripts.isolation.rpc import Question
 from mind2web2.utils.files import file_sha256
 from mind2web2.verification.run_questions import AskedClaim, AskedForm

@@ -39,7 +39,7 @@ from mind2web2.rubric.written_tree import vote_groups
 from mind2web2.runs.answer import AnswerOutcome, RunParts
 from mind2web2.runs.concurrency import Concurrency
 from mind2web2.runs.run import RunProgress, evaluate_work
-from mind2web2.scripts.call import DualSemaphore
+from mind2web2.scripts.limits import DualSemaphore
 from mind2web2.utils.path_config import PathConfig
 from mind2web2_trust.probe.asking import ask_probes
 from mind2web2_trust.probe.cases import CaseReader, passed_claims

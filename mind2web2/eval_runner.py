@@ -3,7 +3,7 @@
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from mind2web2.scripts.call import DualSemaphore
+from mind2web2.scripts.limits import DualSemaphore
 
 if TYPE_CHECKING:
     from mind2web2.analysis.summaries import generate_result_summary, merge_all_results

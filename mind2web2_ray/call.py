@@ -24,7 +24,7 @@ from mind2web2.runs.named_judge import judge_spec
 from mind2web2.runs.run import RunProgress, evaluate_work
 from mind2web2.runs.session import OwnParts, open_run
 from mind2web2.runs.settings import RunSettings
-from mind2web2.scripts.call import DualSemaphore
+from mind2web2.scripts.limits import DualSemaphore
 from mind2web2_ray.connection import version_problem
 
 _NEWS_EVERY_S = 1.0

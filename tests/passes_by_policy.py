@@ -14,8 +14,14 @@ from mind2web2.errors import Mind2Web2Error
 from mind2web2.judge.protocol import JudgeLedger, JudgeSession
 from mind2web2.llm_client.chat import ChatReply, Usage
 from mind2web2.rubric.verdicts import ExtractionRecord
-from mind2web2.scripts.call import ScriptCall, checked_result
-from mind2web2.scripts.isolation.messages import Ahead, PassJob, SentRequest, SentTemplate
+from mind2web2.scripts.isolation.messages import (
+    Ahead,
+    PassJob,
+    ScriptCall,
+    SentRequest,
+    SentTemplate,
+    checked_result,
+)
 from mind2web2.scripts.isolation.pass_process import answer_processes
 from mind2web2.scripts.isolation.rpc import PACKAGE, Failure, Question, Reply, validate
 from mind2web2.scripts.isolation.run import Isolation, done_in_time, home_of

@@ -37,7 +37,6 @@ from mind2web2.judge.other_agents import stores_of_others
 from mind2web2.judge.protocol import AskedQuestion
 from mind2web2.judge.store import FILE_NAME
 from mind2web2.judge.usage import RunUsage
-from mind2web2.plugin import Listener
 from mind2web2.results.agent_summary import AgentSummary
 from mind2web2.results.answers import AnswerJob, RunFolders, TaskWork
 from mind2web2.results.shards import SHARDS_NAME, ShardState, shard_states, shards_text
@@ -65,6 +64,7 @@ from mind2web2.utils.text import counted
 
 if TYPE_CHECKING:
     from mind2web2.judge.budget import Budget
+    from mind2web2.plugin import Listener
 
 # Opens the machines that evaluate the answers of a run.
 Machines = Callable[[Session], AbstractAsyncContextManager[tuple[AnswerRunner, Concurrency]]]

@@ -52,10 +52,10 @@ from mind2web2.results.stored_results import (
     write_result,
 )
 from mind2web2.rubric.written_tree import TREE_FORMAT
-from mind2web2.scripts.call import DualSemaphore, ScriptCall
-from mind2web2.scripts.isolation.messages import Ahead
+from mind2web2.scripts.isolation.messages import Ahead, ScriptCall
 from mind2web2.scripts.isolation.run import Isolation, isolated_result
 from mind2web2.scripts.isolation.service import RunSide
+from mind2web2.scripts.limits import DualSemaphore
 from mind2web2.utils.aio import to_the_end
 from mind2web2.utils.files import file_sha256, remove_leftovers, text_sha256
 from mind2web2.utils.logging_setup import cleanup_logger, create_logger

@@ -29,11 +29,11 @@ from mind2web2.runs.capturing import capture_settings, network_of
 from mind2web2.runs.concurrency import Admission, Concurrency
 from mind2web2.runs.named_judge import judge_spec, replayed_judge
 from mind2web2.runs.settings import RunSettings
-from mind2web2.scripts.call import DualSemaphore
 from mind2web2.scripts.isolation.run import Isolation
 from mind2web2.scripts.limits import (
     DEFAULT_MEMORY_BYTES,
     LONGEST_BLOCK_S,
+    DualSemaphore,
     ScriptLimits,
 )
 from mind2web2.utils.machine import memory_bytes

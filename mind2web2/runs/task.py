@@ -19,7 +19,7 @@ from mind2web2.runs.run import (
 )
 from mind2web2.runs.session import OwnParts, open_run
 from mind2web2.runs.settings import RunSettings
-from mind2web2.scripts.call import DualSemaphore
+from mind2web2.scripts.limits import DualSemaphore
 from mind2web2.utils.names import check_name
 
 log = logging.getLogger(__name__)

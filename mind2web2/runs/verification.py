@@ -36,7 +36,7 @@ from mind2web2.results.stored_results import answer_dir, latest_result, newest_r
 from mind2web2.runs.answer import ScriptTime, run_script_on_answer
 from mind2web2.runs.session import OwnParts, replaying_judge, run_parts
 from mind2web2.runs.settings import REPLAY, RunSettings
-from mind2web2.scripts.call import DualSemaphore
+from mind2web2.scripts.limits import DualSemaphore
 from mind2web2.utils.aio import all_or_first_error
 from mind2web2.utils.names import natural_key
 from mind2web2.utils.path_config import PathConfig

@@ -1,12 +1,20 @@
-"""The clock that a script sees: the real one, or one that is frozen at a chosen moment."""
+"""The time in a script's process: its clock, and the timers of a pass.
+
+The clock is the real one, or one that is frozen at a chosen moment. In a pass nothing comes from
+outside, so that time jumps from timer to timer.
+"""
 
 from __future__ import annotations
 
+import asyncio
 import os
+import selectors
 import sys
 import time
+from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any, NoReturn
 
 from mind2web2.utils.callers import caller_of
 from mind2web2.utils.moments import ClockReading
@@ -90,3 +98,40 @@ def time_zone() -> str:
         name = target.partition("/zoneinfo/")[2]
     name = name or "/".join(time.tzname)
     return "UTC" if name in _UTC_NAMES or name == "UTC/UTC" else name
+
+
+class _NothingComes(selectors.SelectSelector):
+    """Waits for no file; a wait for a timer is over at once.
+
+    Args:
+        stuck: called where there is no timer either; it does not return.
+    """
+
+    def __init__(self, stuck: Callable[[], NoReturn]) -> None:
+        super().__init__()
+        self.waited_s = 0.0
+        self._stuck = stuck
+
+    def select(self, timeout: float | None = None) -> list[Any]:
+        """Return no event."""
+        if timeout is None:
+            self._stuck()
+        self.waited_s += max(timeout, 0.0)
+        return []
+
+
+class PassLoop(asyncio.SelectorEventLoop):
+    """Runs coroutines that never wait for anything outside.
+
+    Args:
+        stuck: called where all of them wait; it does not return.
+    """
+
+    def __init__(self, stuck: Callable[[], NoReturn]) -> None:
+        self._nothing_comes = _NothingComes(stuck)
+        self._started_s = time.monotonic()
+        super().__init__(self._nothing_comes)
+
+    def time(self) -> float:
+        """Return the time by which timers have been waited for."""
+        return self._started_s + self._nothing_comes.waited_s

@@ -11,7 +11,9 @@ import signal
 from contextlib import suppress
 from dataclasses import dataclass
 from types import FrameType, TracebackType
-from typing import NoReturn, Self
+from typing import Any, NoReturn, Self
+
+from mind2web2.utils.api_misuse import script_api
 
 # Real scripts take a few seconds of processor time and less than 100 MB, most of it for Python
 # itself.
@@ -75,6 +77,25 @@ class ScriptStops:
         """Stop the script that calls this."""
         self.reason = self.reason or reason
         raise ScriptBlockedError(reason)
+
+
+@script_api
+class DualSemaphore:
+    """The limits that a script receives.
+
+    ``async with`` on the pair itself holds neither permit: every request inside enters its own
+    limit.
+    """
+
+    def __init__(self, webpage_semaphore: Any, llm_semaphore: Any) -> None:
+        self.webpage = webpage_semaphore
+        self.llm = llm_semaphore
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        return None
 
 
 class LoopGuard:

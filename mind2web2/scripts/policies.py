@@ -28,8 +28,8 @@ from mind2web2.llm_client.async_calls import AsyncCalls
 from mind2web2.llm_client.chat import ChatReply, ChatRequest, Limit, Usage
 from mind2web2.rubric.verdicts import Evidence, ExtractionRecord, Undecided
 from mind2web2.rubric.written_tree import WrittenNode, read_tree
-from mind2web2.scripts.call import ScriptCall
 from mind2web2.scripts.isolation.effects import watch_effects
+from mind2web2.scripts.isolation.messages import ScriptCall
 from mind2web2.scripts.limits import LoopGuard, ScriptStops
 from mind2web2.scripts.load import EvaluateAnswer, unload_eval_script
 from mind2web2.scripts.rubric_file import RUBRIC_SUFFIX

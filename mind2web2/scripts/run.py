@@ -14,8 +14,8 @@ from typing import Any, Protocol
 from mind2web2.errors import EvalScriptError, JudgeError, Mind2Web2Error
 from mind2web2.judge.protocol import STOPPED, Judge
 from mind2web2.pages.answer_cache import AnswerCache
-from mind2web2.scripts.call import DualSemaphore, ScriptCall, checked_result
-from mind2web2.scripts.limits import ScriptBlockedError, ScriptStops
+from mind2web2.scripts.isolation.messages import ScriptCall, checked_result
+from mind2web2.scripts.limits import DualSemaphore, ScriptBlockedError, ScriptStops
 from mind2web2.scripts.load import EvaluateAnswer, check_toolkit_names, load_eval_script
 from mind2web2.utils.api_misuse import AddedNode, ScriptReports, script_reports
 from mind2web2.utils.callers import is_installed

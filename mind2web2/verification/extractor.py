@@ -13,7 +13,6 @@ from pydantic import BaseModel
 from mind2web2.capture.models import PackageBrowser
 from mind2web2.judge.protocol import Judge, cut_off_noted
 from mind2web2.pages.answer_cache import AnswerCache, run_cache
-from mind2web2.pages.page_cache import PageCache
 from mind2web2.prompts import NO_INSTRUCTION, encodable
 from mind2web2.rubric.verdicts import ExtractionRecord, Undecided
 from mind2web2.utils.api_misuse import checked_call, script_api
@@ -30,6 +29,7 @@ from mind2web2.verification.verifier import Verifier
 
 if TYPE_CHECKING:
     from mind2web2.pages.captures import PageCapture
+    from mind2web2.pages.page_cache import PageCache
 
 __all__ = [
     "BinaryEvalResult",

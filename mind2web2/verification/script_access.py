@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field, fields
 from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel
 
@@ -18,12 +18,14 @@ from mind2web2.errors import CaptureError
 from mind2web2.judge.protocol import Judge
 from mind2web2.llm_client.chat import Limit, Message
 from mind2web2.pages.answer_cache import has_other_readers, run_cache
-from mind2web2.pages.page_cache import PageCache
 from mind2web2.pages.prepared_page import PageSettings
 from mind2web2.prompts import NO_INSTRUCTION
 from mind2web2.rubric.vote_rule import DEFAULT_TRIALS
 from mind2web2.utils.api_misuse import report_misuse, script_api
 from mind2web2.verification.run_questions import Given, RunQuestions
+
+if TYPE_CHECKING:
+    from mind2web2.pages.page_cache import PageCache
 
 
 class _NotPassed(str):

@@ -26,8 +26,8 @@ from mind2web2.results.answers import RunFolders, select_work
 from mind2web2.runs.answer import AnswerOutcome, RunParts
 from mind2web2.runs.concurrency import Concurrency
 from mind2web2.runs.run import RunProgress, evaluate_work
-from mind2web2.scripts.call import DualSemaphore
 from mind2web2.scripts.isolation.messages import Ahead
+from mind2web2.scripts.limits import DualSemaphore
 from mind2web2.utils.path_config import PathConfig
 
 AGENT = "example"

@@ -11,7 +11,7 @@ from mind2web2.errors import JudgeError
 from mind2web2.judge.usage import RunUsage
 from mind2web2.llm_client.chat import Usage
 from mind2web2.runs.concurrency import Admission
-from mind2web2.scripts.call import DualSemaphore
+from mind2web2.scripts.limits import DualSemaphore
 
 
 class CrowdedJudge:

@@ -7,7 +7,7 @@ from passes_by_policy import result_by_policy
 from projects import ClaimJudge, Project, evaluate
 
 from mind2web2.errors import EvalScriptError
-from mind2web2.scripts.call import ScriptCall
+from mind2web2.scripts.isolation.messages import ScriptCall
 from mind2web2.utils.files import file_sha256
 
 WAYS = ("values", "gates")

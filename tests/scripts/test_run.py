@@ -13,7 +13,7 @@ from mind2web2.errors import (
     JudgeUnavailableError,
     JudgmentMissingError,
 )
-from mind2web2.scripts.call import checked_result
+from mind2web2.scripts.isolation.messages import checked_result
 from mind2web2.scripts.limits import LoopGuard, ScriptStops
 from mind2web2.scripts.run import load_script, run_script
 

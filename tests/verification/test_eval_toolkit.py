@@ -10,7 +10,7 @@ from pydantic import BaseModel
 from scripted_judge import ScriptedJudge
 
 from mind2web2.rubric.node import VerificationNode
-from mind2web2.scripts.call import DualSemaphore
+from mind2web2.scripts.limits import DualSemaphore
 from mind2web2.verification.extractor import (
     EvaluatorConfig,
     Extractor,

@@ -1,19 +1,36 @@
-"""What a script's process and its run send each other."""
+"""What a script's process and its run send each other, from the script's call to its result."""
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import Any, Literal
 
 from mind2web2.capture.models import NetworkSettings
-from mind2web2.errors import CaptureError, PageBugError
+from mind2web2.errors import CaptureError, EvalScriptError, PageBugError
 from mind2web2.judge.protocol import JudgeLedger
 from mind2web2.llm_client.chat import ChatReply, OwnPrice
-from mind2web2.rubric.verdicts import Evidence, ExtractionRecord
-from mind2web2.scripts.call import ScriptCall
+from mind2web2.rubric.verdicts import Evidence, ExtractionRecord, is_score
 from mind2web2.scripts.limits import ScriptLimits
+
+
+@dataclass(frozen=True)
+class ScriptCall:
+    """The arguments of a script, beside client, cache and logger.
+
+    Args:
+        script_sha256: of the script that is meant.
+        model: the run's, whatever the script does with it.
+    """
+
+    script_path: Path
+    script_sha256: str
+    agent_name: str
+    answer_name: str
+    answer: str
+    model: str
 
 
 @dataclass(frozen=True)
@@ -114,3 +131,25 @@ Ahead = Literal["values", "gates"]
 
 # Errors that a question about one page may have; any other costs the answer its result.
 PAGE_ERRORS = (CaptureError.__name__, PageBugError.__name__)
+
+
+def checked_result(result: Any, path: Path) -> dict[str, Any]:
+    """Return what a script returned if it is a result (eval-scripts.md, "Summary").
+
+    Raises:
+        EvalScriptError: it is not; the text says why.
+    """
+    if not isinstance(result, dict):
+        raise EvalScriptError(
+            f"script {path.name} returned {type(result).__name__}; expected evaluator.get_summary()"
+        )
+    score = result.get("final_score")
+    if not is_score(score):
+        raise EvalScriptError(
+            f"script {path.name} returned final_score {score!r}; expected a number from 0 to 1"
+        )
+    try:
+        json.dumps(result, allow_nan=False)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise EvalScriptError(f"script {path.name} returned what is not JSON: {error}") from error
+    return result

@@ -20,9 +20,8 @@ from mind2web2.judge.protocol import JudgeLedger
 from mind2web2.judge.spec import JudgeSpec
 from mind2web2.llm_client.chat import OwnPrice
 from mind2web2.llm_client.prices import own_prices
-from mind2web2.scripts.call import ScriptCall, checked_result
 from mind2web2.scripts.isolation.homes import ScriptHomes, script_homes
-from mind2web2.scripts.isolation.messages import HomeJob, PassJob
+from mind2web2.scripts.isolation.messages import HomeJob, PassJob, ScriptCall, checked_result
 from mind2web2.scripts.isolation.pass_process import AnswerProcesses, answer_processes
 from mind2web2.scripts.isolation.processes import ProcessEnd
 from mind2web2.scripts.isolation.rpc import PACKAGE, Done, allow_deep_trees

@@ -34,12 +34,12 @@ from mind2web2.llm_client.chat import REFUSED_PARAMETERS, ChatReply, ChatRequest
 from mind2web2.llm_client.messages import checked_messages, with_fewer_images
 from mind2web2.pages.answer_cache import AnswerCache
 from mind2web2.pages.library import PageLibrary
-from mind2web2.scripts.call import DualSemaphore, ScriptCall
 from mind2web2.scripts.isolation.messages import (
     Ahead,
     Filled,
     Judged,
     PageInfo,
+    ScriptCall,
     SentRequest,
     SentTemplate,
 )
@@ -50,6 +50,7 @@ from mind2web2.scripts.isolation.rpc import (
     served,
     served_method,
 )
+from mind2web2.scripts.limits import DualSemaphore
 from mind2web2.utils.shown_text import one_line
 from mind2web2.verification.claims import ClaimJudging
 from mind2web2.verification.context import EvaluationContext

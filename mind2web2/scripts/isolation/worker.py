@@ -31,12 +31,11 @@ from mind2web2.errors import EvalScriptError, MachineError, Mind2Web2Error
 from mind2web2.pages.answer_cache import AnswerCache
 from mind2web2.pages.cache import CacheFileSys
 from mind2web2.prompts import address_flags
-from mind2web2.scripts.clock import ScriptClock
+from mind2web2.scripts.clock import PassLoop, ScriptClock
 from mind2web2.scripts.isolation.answer_client import AnswerClient
 from mind2web2.scripts.isolation.effects import SHARED_MEMORY, watch_effects
 from mind2web2.scripts.isolation.fork_loop import ForkLoop
 from mind2web2.scripts.isolation.messages import REPLIES, HomeJob, PassJob
-from mind2web2.scripts.isolation.pass_loop import PassLoop
 from mind2web2.scripts.isolation.questions import WRITES, PassQuestions
 from mind2web2.scripts.isolation.rpc import (
     PACKAGE,

@@ -4,8 +4,7 @@ from typing import Any
 
 from passes_by_policy import result_by_policy
 
-from mind2web2.scripts.call import ScriptCall
-from mind2web2.scripts.isolation.messages import SentRequest, SentTemplate
+from mind2web2.scripts.isolation.messages import ScriptCall, SentRequest, SentTemplate
 from mind2web2.utils.files import file_sha256
 from mind2web2.verification.run_questions import AskedClaim, AskedForm
 from mind2web2_check.scoring import SCRIPT

@@ -30,8 +30,8 @@ from mind2web2.results.answers import RunFolders, select_work
 from mind2web2.runs.answer import RunParts
 from mind2web2.runs.concurrency import Concurrency
 from mind2web2.runs.run import RunProgress, evaluate_work
-from mind2web2.scripts.call import DualSemaphore
 from mind2web2.scripts.isolation.service import RunService
+from mind2web2.scripts.limits import DualSemaphore
 
 # Each runs the scripts of its block in the one way or the other.
 PLACES = (program_order, nullcontext)

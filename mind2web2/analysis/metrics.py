@@ -35,7 +35,7 @@ from mind2web2.results.agent_summary import (
 )
 from mind2web2.results.claim_facts import QUOTE_MATCHES, ClaimFacts, Reservation
 from mind2web2.results.scored_answer import ResultFacts, ScoredAnswer
-from mind2web2.rubric.verdicts import is_success
+from mind2web2.rubric.verdicts import QuoteMatch, is_success
 from mind2web2.statistics.uncertainty import (
     LEVEL,
     METHOD,
@@ -368,13 +368,17 @@ def verdict_counts(answers: Sequence[ScoredAnswer]) -> VerdictCounts:
 
 def _claim_counts(claims: Sequence[ClaimFacts]) -> ClaimCounts:
     reservations: Counter[Reservation] = Counter()
-    quotes = Counter(match for claim in claims for match in claim.quotes)
+    quotes: Counter[QuoteMatch] = Counter()
+    voted = split = 0
     for claim in claims:
         reservations.update(claim.reservations)
+        quotes.update(claim.quotes)
+        voted += claim.is_voted
+        split += claim.is_split
     return ClaimCounts(
         claims=len(claims),
         reservations={kind: reservations[kind] for kind in _RESERVATIONS},
-        voted=sum(claim.is_voted for claim in claims),
-        split=sum(claim.is_split for claim in claims),
+        voted=voted,
+        split=split,
         quotes={match: quotes[match] for match in QUOTE_MATCHES},
     )

@@ -18,12 +18,15 @@ from mind2web2.llm_client.chat import (
 from mind2web2.llm_client.failures import RequestFailedError
 from mind2web2.llm_client.http import Server
 from mind2web2.llm_client.openai_protocol import MODELS_TIMEOUT_S, read_models
-from mind2web2.llm_client.reply_body import read_body, string, text_of, tokens
 from mind2web2.llm_client.settings import Service
 from mind2web2.llm_client.transport import (
     OutputMode,
     WireRequest,
     json_bytes,
+    read_body,
+    string,
+    text_of,
+    tokens,
 )
 from mind2web2.utils.json_text import mapping, mappings
 

@@ -12,7 +12,6 @@ from mind2web2.errors import UsageError
 from mind2web2.llm_client.chat import Completion, Parameters, Usage
 from mind2web2.llm_client.failures import RequestFailedError
 from mind2web2.llm_client.http import Server
-from mind2web2.llm_client.reply_body import error_in_reply, read_body, string, text_of, tokens
 from mind2web2.llm_client.settings import (
     KEY_GIVEN,
     OPENAI,
@@ -31,6 +30,11 @@ from mind2web2.llm_client.transport import (
     OutputMode,
     ReplyPart,
     WireRequest,
+    error_in_reply,
+    read_body,
+    string,
+    text_of,
+    tokens,
 )
 from mind2web2.utils.json_text import JsonObject, mapping, mappings
 

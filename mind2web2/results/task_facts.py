@@ -10,8 +10,7 @@ from pydantic import BaseModel, ValidationError
 
 from mind2web2 import __version__
 from mind2web2.errors import ResultWriteError
-from mind2web2.results.result_facts import answer_of_result
-from mind2web2.results.scored_answer import ScoredAnswer
+from mind2web2.results.scored_answer import ScoredAnswer, answer_of_result
 from mind2web2.results.stored_results import result_state
 from mind2web2.utils.files import read_regular_file, write_whole
 

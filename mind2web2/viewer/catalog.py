@@ -31,9 +31,8 @@ from mind2web2.pages.shared_words import unfair_sources
 from mind2web2.results.agent_summary import AgentSummary
 from mind2web2.results.cautions import own_family_caution
 from mind2web2.results.known_answers import agent_answers, no_results
-from mind2web2.results.result_facts import result_facts
 from mind2web2.results.result_file import ResultFile
-from mind2web2.results.scored_answer import ResultFacts, ScoredAnswer
+from mind2web2.results.scored_answer import ResultFacts, ScoredAnswer, result_facts
 from mind2web2.results.stored_results import (
     LoadedResult,
     answer_dir,

@@ -9,8 +9,8 @@ from projects import call
 from result_parts import made_from
 
 from mind2web2.cli import main
-from mind2web2.results.result_facts import result_facts
 from mind2web2.results.result_file import ResultFile, ResultMaking
+from mind2web2.results.scored_answer import result_facts
 from mind2web2.results.stored_results import latest_result, write_result
 from mind2web2.viewer.catalog import tree_rows
 

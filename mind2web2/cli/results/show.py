@@ -21,9 +21,8 @@ from mind2web2.cli.results.stored_values import stored_values
 from mind2web2.errors import Mind2Web2Error, UsageError
 from mind2web2.pages.cache import CacheFileSys
 from mind2web2.results.known_answers import agent_answers, check_record, folder_names, task_answers
-from mind2web2.results.result_facts import result_facts
 from mind2web2.results.result_file import ResultFile
-from mind2web2.results.scored_answer import ScoredAnswer
+from mind2web2.results.scored_answer import ScoredAnswer, result_facts
 from mind2web2.results.stored_results import (
     LoadedResult,
     answer_dir,

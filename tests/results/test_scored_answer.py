@@ -10,9 +10,8 @@ from result_parts import JUDGE, made_from, shown
 from scripted_judge import ScriptedJudge
 
 from mind2web2.results.claim_facts import ClaimFacts, PageFacts
-from mind2web2.results.result_facts import result_facts
 from mind2web2.results.result_file import ResultFile
-from mind2web2.results.scored_answer import ResultFacts
+from mind2web2.results.scored_answer import ResultFacts, result_facts
 from mind2web2.rubric.written_tree import read_tree
 
 PASSED, FAILED = {"score": 1.0, "status": "passed"}, {"score": 0.0, "status": "failed"}

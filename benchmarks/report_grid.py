@@ -120,7 +120,7 @@ class Case:
     def read(self) -> ReadReport:
         """Return what is read from it."""
         if self.format == "html":
-            return read_report(html_text(_as_html(self.text)))
+            return read_report(html_text(as_html(self.text)))
         return read_report(self.text)
 
     def outcome(self) -> str:
@@ -159,7 +159,7 @@ def _written(form: str, label: str) -> str:
     return form.format(label) + ends.get(form, "")
 
 
-def _as_html(text: str) -> str:
+def as_html(text: str) -> str:
     """Return the report as a page: paragraphs, headings and lines."""
     parts = []
     for part in re.split(r"\n\s*\n", text.strip()):

@@ -14,7 +14,6 @@ import pypdfium2  # type: ignore[import-untyped] # it ships no types
 from pypdfium2 import raw
 
 from mind2web2.errors import DocumentError
-from mind2web2_check.pdf_tags import TaggedPart, tagged_parts
 
 # A program that prints a page adds its date, title, address and number.
 _MARGIN = re.compile(
@@ -26,16 +25,17 @@ _RAISED = re.compile(r"[\[(]?\d{1,3}(?:[,–-]\s?\d{1,3})*[\])]?|[*†‡§]{1,3
 _NOTE_MARK = re.compile(r"\d{1,3}|[*†‡§]{1,3}")
 _HYPHENS = "-\u00ad\u2010\ufffe\x02"
 _AS_HYPHEN = {0xFFFE: "-", 2: "-"}
-_BULLET = re.compile(r"[•◦▪‣●○■–]\s*")
+_BULLET = re.compile(r"\A[•◦▪‣●○■–]\s*")
 _MARKER = re.compile(r"\s*(?:[•◦▪‣●○■–]|[\[(]?\w{1,4}[.)\]])\s*")
 _URL = re.compile(r"(?:https?://|www\.|doi\.org/|\b10\.\d{4,9}/)\S*$", re.IGNORECASE)
-_URL_REST = re.compile(r"(?!https?:|www\.|[\[(]?\d{1,4}[\]).])\S*[/.?=&_%#~\d-]\S")
-_OPEN_END = "/&?=_.-%#"
+_URL_REST = re.compile(r"(?!https?:|www\.|[\[(]?\^?\d{1,4}[\]).])\S*[/.?=&_%#~\d-]\S")
+_OPEN_END = "/&?=_-%#"
 _SENTENCE_END = re.compile(r"[.!?。！？:：;][\"'”’»)\]*\d]*$")
 _CJK = re.compile(r"[\u3000-\u30ff\u3400-\u9fff\uff00-\uffef]")
 _SMALLER, _LARGER, _NOTE_SIZE = 0.85, 1.12, 0.94
-_WIDE_GAP, _CELL_GAP, _MAX_ROW_LINES, _RISE = 0.8, 0.3, 8, 0.15
-_MOST_DECLARED, _SAME_LEFT = 0.8, 4.0
+_WIDE_GAP, _CELL_GAP, _MAX_ROW_LINES, _RISE = 0.8, 0.05, 8, 0.15
+_SAME_LEFT = 1.0
+_BOLD, _MAX_BULLET = 1.2, 0.6
 _LEAST_GAP, _USUAL_GAP, _MOST_GAP = 0.7, 1.2, 2.5
 
 
@@ -50,8 +50,8 @@ class _Char:
     link: str = ""
     bottom: float = 0.0
     page: int = 0
-    content: int = -1
     is_raised: bool = False
+    weight: int = 0
 
     @property
     def scale(self) -> float:
@@ -81,7 +81,7 @@ class _Line:
     def first_word(self) -> float:
         """Return how wide the first word is, up to a place where a line may break."""
         for before, each in pairwise(self.chars):
-            if each.text.isspace() or before.text in "-/" or _CJK.match(each.text):
+            if each.text.isspace() or before.text == "-" or _CJK.match(each.text):
                 return before.right - self.left
         return self.right - self.left
 
@@ -91,7 +91,6 @@ class _Part:
     """A row of cells, each of lines; a paragraph or heading has one cell."""
 
     cells: list[list[_Line]]
-    tag: str = ""
 
     @property
     def lines(self) -> list[_Line]:
@@ -100,6 +99,13 @@ class _Part:
     @property
     def height(self) -> float:
         return median(line.height for line in self.lines)
+
+    @property
+    def weight(self) -> int:
+        # Spaces that the reader has put in have none.
+        return min(
+            char.weight for line in self.lines for char in line.chars if not char.text.isspace()
+        )
 
 
 def pdf_markdown(data: bytes) -> str:
@@ -113,30 +119,30 @@ def pdf_markdown(data: bytes) -> str:
             # Browsers break lines at hyphens of the text and add none; their spaces are characters.
             is_browser = "Skia" in document.get_metadata_value("Producer")
             chars = [list(_chars(page, number)) for number, page in enumerate(document)]
-            tags = list(map(tagged_parts, document))
+            bullets = [list(_bullets(page)) for page in document]
     except pypdfium2.PdfiumError as error:
         raise DocumentError(f"the PDF cannot be opened: {error}") from error
+    every = list(chain(*chars))
+    if not every:
+        return ""
     # The boxes of a line's fonts differ in height; their sizes do not.
-    scale = median([1.0] if not any(chars) else [each.scale for each in chain(*chars)])
-    for each in chain(*chars):
+    scale = median(each.scale for each in every)
+    for each in every:
         each.height = each.size * scale
-    tagged = [_parts_by_tags(page, parts) for page, parts in zip(chars, tags, strict=True)]
     pages = _without_margins([list(_lines(page)) for page in chars])
-    sizes = Counter(round(each.height, 1) for each in chain(*chars) if not each.text.isspace())
-    body = max(sizes, key=sizes.__getitem__, default=1.0)
+    for lines, signs in zip(pages, bullets, strict=True):
+        for line in lines:
+            line.chars[:0] = [sign for sign in signs if _is_bullet_of(line, sign)]
+    sizes = Counter(round(each.height, 1) for each in every if not each.text.isspace())
     usual = _usual_gap(pages)
-    return _Writer(body, keeps_hyphens=is_browser).markdown(
-        [parts or _parts(lines, usual) for parts, lines in zip(tagged, pages, strict=True)]
-    )
+    weight = median(each.weight for each in every)
+    writer = _Writer(sizes.most_common(1)[0][0], weight, keeps_hyphens=is_browser)
+    return writer.markdown([_parts(lines, usual) for lines in pages])
 
 
 def _chars(page: pypdfium2.PdfPage, number: int) -> Iterator[_Char]:
     text_page = page.get_textpage()
-    addresses = {
-        place: address
-        for first, end, address in _links(page, text_page)
-        for place in range(first, end)
-    }
+    links = list(_links(page))
     box = raw.FS_RECTF()
     x, y, bottom, other = (ctypes.c_double() for _ in range(4))
     high = ""
@@ -151,6 +157,13 @@ def _chars(page: pypdfium2.PdfPage, number: int) -> Iterator[_Char]:
         raw.FPDFText_GetLooseCharBox(text_page, place, box)
         raw.FPDFText_GetCharOrigin(text_page, place, x, y)
         raw.FPDFText_GetCharBox(text_page, place, other, other, bottom, other)
+        middle = (box.left + box.right) / 2
+        level = (box.top + box.bottom) / 2
+        covering = (
+            url
+            for rect, url in links
+            if rect.left < middle < rect.right and rect.bottom < level < rect.top
+        )
         yield _Char(
             text,
             box.left,
@@ -158,17 +171,24 @@ def _chars(page: pypdfium2.PdfPage, number: int) -> Iterator[_Char]:
             y.value,
             box.top - box.bottom,
             raw.FPDFText_GetFontSize(text_page, place),
-            addresses.get(place, ""),
+            next(covering, ""),
             bottom.value,
             number,
-            _content(text_page, place),
+            weight=raw.FPDFText_GetFontWeight(text_page, place),
         )
 
 
-def _content(text_page: pypdfium2.PdfTextPage, place: int) -> int:
-    """Return the number that a tagged PDF gives to the content of a character."""
-    found = raw.FPDFText_GetTextObject(text_page, place)
-    return int(raw.FPDFPageObj_GetMarkedContentID(found)) if found else -1
+def _bullets(page: pypdfium2.PdfPage) -> Iterator[_Char]:
+    """Yield small drawn signs: browsers draw the bullets of lists."""
+    for drawn in page.get_objects(filter=(raw.FPDF_PAGEOBJ_PATH,), max_depth=1):
+        left, bottom, right, top = drawn.get_bounds()
+        yield _Char("•", left, right, bottom, top - bottom, 0)
+
+
+def _is_bullet_of(line: _Line, sign: _Char) -> bool:
+    is_level = line.baseline < sign.baseline < line.baseline + line.height / 2
+    is_beside = 0 < line.left - sign.right < line.height
+    return is_level and is_beside and sign.height < _MAX_BULLET * line.height
 
 
 def _lines(chars: Iterable[_Char]) -> Iterator[_Line]:
@@ -205,8 +225,8 @@ def _with_raised(line: _Line) -> _Line:
     is_raised = False
     for char in line.chars:
         # A hyphen is high in any case.
-        signs = "0123456789,[]()–-" if is_raised else "0123456789,[]()"
-        is_raised = char.text in signs and char.bottom - line.baseline > _RISE * line.height
+        is_mark = char.text.isalnum() or char.text in ("[](),–-" if is_raised else "[](),")
+        is_raised = is_mark and char.bottom - line.baseline > _RISE * line.height
         char.is_raised = is_raised
     return line
 
@@ -233,26 +253,6 @@ def _without_margins(pages: list[list[_Line]]) -> list[list[_Line]]:
             ]
         )
     return kept
-
-
-def _parts_by_tags(chars: Sequence[_Char], tags: Sequence[TaggedPart]) -> list[_Part]:
-    """Return the parts as the PDF declares them; none if it leaves out much of the text."""
-    by_content: dict[int, list[_Char]] = defaultdict(list)
-    last = -1
-    for char in chars:
-        last = last if char.text.isspace() else char.content
-        by_content[last].append(char)
-    parts = []
-    for tag in tags:
-        cells = [
-            list(_lines(char for content in cell for char in by_content[content]))
-            for cell in tag.cells
-        ]
-        if any(cells):
-            parts.append(_Part([cell for cell in cells if cell], tag.tag))
-    contents = (content for tag in tags for cell in tag.cells for content in cell)
-    declared = sum(len(by_content[content]) for content in contents)
-    return parts if declared >= _MOST_DECLARED * len(chars) else []
 
 
 def _usual_gap(pages: Iterable[Sequence[_Line]]) -> float:
@@ -329,18 +329,17 @@ def _was_broken(last: _Line, line: _Line, edges: dict[int, float]) -> bool:
 class _Writer:
     """Writes the parts of all pages as markdown."""
 
-    def __init__(self, body: float, *, keeps_hyphens: bool) -> None:
+    def __init__(self, body: float, weight: float, *, keeps_hyphens: bool) -> None:
         self._body = body
+        self._weight = weight
         self._keeps_hyphens = keeps_hyphens
         # By page and mark: the notes at the foot of the pages.
         self._notes: dict[tuple[int, str], str] = {}
-        self._edges: dict[int, float] = {}
 
     def markdown(self, pages: Sequence[list[_Part]]) -> str:
         """Return the pages as one text, their notes at the end."""
         body: list[_Part] = []
         notes: list[_Part] = []
-        self._edges = _edges(line for parts in pages for part in parts for line in part.lines)
         for parts in pages:
             feet = self._feet(parts)
             notes += feet
@@ -376,8 +375,7 @@ class _Writer:
         """Tell if a paragraph goes on over the page or column."""
         begins = below.lines[0].text
         return (
-            above.tag == below.tag
-            and abs(above.height - below.height) < 1
+            abs(above.height - below.height) < 1
             and not _SENTENCE_END.search(above.lines[-1].text)
             and not _MARKER.match(begins)
         )
@@ -392,28 +390,23 @@ class _Writer:
 
     def _rows(self, rows: Sequence[_Part]) -> Iterator[str]:
         for row in rows:
-            cells = [self._inline(cell).replace("\n", " ") for cell in row.cells]
-            is_head = row.tag == "TH"
+            cells = map(self._inline, row.cells)
+            is_head = row.weight > _BOLD * self._weight
             yield "\n" * is_head + f"| {' | '.join(cells)} |\n"
             if is_head:
-                yield "|---" * len(cells) + "|\n"
+                yield "|---" * len(row.cells) + "|\n"
 
     def _block(self, part: _Part) -> str:
         text = self._inline(part.lines)
-        if re.fullmatch(r"H\d?", part.tag):
-            return f"{'#' * int(part.tag[1:] or 2)} {text}"
-        if part.height > _LARGER * self._body and not part.tag:
+        if part.height > _LARGER * self._body:
             return f"## {text}"
-        bullet = _BULLET.match(text)
-        if bullet or (part.tag == "LI" and not _MARKER.match(text)):
-            return f"- {text[bullet.end() if bullet else 0 :]}"
-        return text
+        return _BULLET.sub("- ", text, count=1)
 
     def _inline(self, lines: Sequence[_Line]) -> str:
         chars: list[_Char] = []
-        for above, line in zip([None, *lines], lines, strict=False):
-            if above is not None:
-                self._join(chars, above, line)
+        for line in lines:
+            if chars:
+                self._join(chars, line)
             chars += line.chars
         runs = groupby(chars, lambda char: (char.link, char.is_raised))
         pieces: list[tuple[str, str]] = []
@@ -434,15 +427,12 @@ class _Writer:
         note = self._notes.get((page, mark.strip("[]()")))
         return f"[^{note}]" if note else f"<sup>{mark}</sup>"
 
-    def _join(self, chars: list[_Char], above: _Line, line: _Line) -> None:
+    def _join(self, chars: list[_Char], line: _Line) -> None:
         """Put a space between two lines, or take the hyphen of a broken word out."""
         written = "".join(each.text for each in chars[-400:])
         last, first = chars[-1], line.chars[0]
         is_link = last.link != first.link
-        # Without tags, a line that was broken has begun a part of its own.
-        is_own = first.content >= 0 and not (last.link and first.link)
-        is_broken = is_own and _was_broken(above, line, self._edges)
-        is_address = _URL.search(written) is not None and not (is_link or is_broken)
+        is_address = _URL.search(written) is not None and not is_link
         if last.text in _HYPHENS:
             is_word = written[-2:-1].isalpha() and first.text.islower()
             if last.text == "\u00ad" or (is_word and not (self._keeps_hyphens or is_address)):
@@ -453,7 +443,7 @@ class _Writer:
         if _CJK.match(last.text) and _CJK.match(first.text):
             return
         link = last.link if last.link == first.link else ""
-        chars.append(_Char("\n" if is_broken else " ", 0, 0, 0, 0, 0, link))
+        chars.append(_Char(" ", 0, 0, 0, 0, 0, link))
 
 
 def _mark_of(part: _Part) -> str:
@@ -475,23 +465,15 @@ def _as_link(shown: str, address: str) -> str:
     return f"{before}[{number[1] if number else name}]({target}){after}"
 
 
-def _links(page: pypdfium2.PdfPage, text_page: pypdfium2.PdfPage) -> Iterator[tuple[int, int, str]]:
-    """Yield the places of the text that links cover, a line each, and the addresses."""
+def _links(page: pypdfium2.PdfPage) -> Iterator[tuple[raw.FS_RECTF, str]]:
+    """Yield where links are, a line each, and their addresses."""
     position = ctypes.c_int(0)
     link = raw.FPDF_LINK()
     while raw.FPDFLink_Enumerate(page, position, link):
         action = raw.FPDFLink_GetAction(link)
         length = raw.FPDFAction_GetURIPath(page.pdf, action, None, 0) if action else 0
         rect = raw.FS_RECTF()
-        if not raw.FPDFLink_GetAnnotRect(link, rect):
-            continue
+        raw.FPDFLink_GetAnnotRect(link, rect)
         buffer = ctypes.create_string_buffer(length)
         raw.FPDFAction_GetURIPath(page.pdf, action, buffer, length)
-        middle = (rect.top + rect.bottom) / 2
-        first, last = (
-            raw.FPDFText_GetCharIndexAtPos(text_page, x, middle, 4, 8)
-            for x in (rect.left + 1, rect.right - 1)
-        )
-        address = buffer.value.decode("utf-8", "replace")
-        if 0 <= first <= last:
-            yield first, last + 1, address
+        yield rect, buffer.value.decode("utf-8", "replace")

@@ -35,6 +35,26 @@ def test_each_format_has_the_same_statements_and_sources(
     assert read.unresolved == []
 
 
+def test_a_printed_page_has_the_statements_of_the_page(tmp_path: Path) -> None:
+    sentence = "The dam has stood in the upper valley of the long river for some hundred years"
+    page = (
+        f"<!doctype html><meta charset=utf-8><p>{sentence} [来源1](<a href='https://a.example/x'>"
+        f"one</a>). {sentence}.<sup>b</sup></p><ul><li>Rain and snow fall there<ul><li>The wet and "
+        f"cold upper part</ul><li>{sentence}, and {sentence} [2].</ul>"
+        "<style>td, th { padding: 4px 10px }</style><table><tr><th>Town<th>People in all<tr><td>Ayr in the south<td>46 000 of them</table><h2>Sources</h2>"
+        "<p>[1] https://one.example/a - One [2] https://two.example/b - Two [b] "
+        "https://three.example/c-d - Three"
+    )
+    write_pdf(tmp_path / "dams.pdf", page)
+    printed = report_in(str(tmp_path / "dams.pdf"))[1]
+    shown = read_report(html_text(page))
+    assert [(each.plain, each.sources) for each in printed.statements] == [
+        (" ".join(each.plain.split()), each.sources) for each in shown.statements
+    ]
+    assert len(printed.statements) == 6
+    assert [bool(each.sources) for each in printed.statements] == [1, 1, 0, 0, 1, 0]
+
+
 def test_an_entry_that_is_a_footnote_keeps_its_number() -> None:
     page = (
         "<p>It is old.<sup><a href='#n1'>1</a></sup> It is tall [1].</p><ol><li "

@@ -20,7 +20,7 @@ from slow_judge import SlowJudge
 
 from mind2web2.judge.caching import CachingJudge
 from mind2web2.judge.spec import JudgeSpec
-from mind2web2.judge.store import FILE_NAME, JudgmentStore
+from mind2web2.judge.store import STORE_NAME, JudgmentStore
 from mind2web2.llm_client import LLMClient
 from mind2web2.pages.library import PageLibrary
 from mind2web2.results.answers import RunFolders, select_work
@@ -145,7 +145,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder, SlowJudge(options.latency) as server:
         paths = lay_out(Path(folder), options.tasks, options.answers, options.checks)
         sampling.start()
-        with JudgmentStore(paths.eval_results_root / AGENT / FILE_NAME) as store:
+        with JudgmentStore(paths.eval_results_root / AGENT / STORE_NAME) as store:
             began_s, processor_s = time.perf_counter(), time.process_time()
             judge = asyncio.run(evaluate(paths, server.base_url, store, options.limit, watch))
             took_s, processor_s = (

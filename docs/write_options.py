@@ -1,12 +1,13 @@
-"""Write the keys of options.md, which the declarations of settings hold: ``make options``."""
+"""Write parts of pages from the program's declarations: ``make options``."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
+from mind2web2 import plugin
 from mind2web2.cli.settings_file import file_settings
 
-OPTIONS_PAGE = Path(__file__).with_name("options.md")
+FOLDER = Path(__file__).parent
 
 
 def file_keys() -> str:
@@ -18,14 +19,30 @@ def file_keys() -> str:
     return "\n".join(lines)
 
 
-def with_keys(page: str) -> str:
-    """Return the page with the keys between the two comments as the declarations have them."""
-    begin, end = "<!-- keys: written by make options -->", "<!-- end of keys -->"
+def plugin_names() -> str:
+    """Return the names of ``mind2web2.plugin``, by the module that has them."""
+    modules = sorted(set(plugin.HOMES.values()))
+    lines = ["| module | names |", "| --- | --- |"]
+    for module in modules:
+        names = [f"`{name}`" for name, home in plugin.HOMES.items() if home == module]
+        lines.append(f"| `{module.removeprefix('mind2web2.')}` | {', '.join(names)} |")
+    return "\n".join(lines)
+
+
+PARTS = {"options.md": ("keys", file_keys), "plugins.md": ("names", plugin_names)}
+
+
+def written(name: str) -> str:
+    """Return a page with the part between its two comments as the declarations have it."""
+    part, lines = PARTS[name]
+    page = (FOLDER / name).read_text(encoding="utf-8")
+    begin, end = f"<!-- {part}: written by make options -->", f"<!-- end of {part} -->"
     before, _, rest = page.partition(begin)
     _, _, after = rest.partition(end)
-    assert rest and after, "options.md lacks the comments of the keys"
-    return f"{before}{begin}\n{file_keys()}\n{end}{after}"
+    assert rest and after, f"{name} lacks the comments of its {part}"
+    return f"{before}{begin}\n{lines()}\n{end}{after}"
 
 
 if __name__ == "__main__":
-    OPTIONS_PAGE.write_text(with_keys(OPTIONS_PAGE.read_text(encoding="utf-8")), encoding="utf-8")
+    for page in PARTS:
+        (FOLDER / page).write_text(written(page), encoding="utf-8")

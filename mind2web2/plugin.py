@@ -1,52 +1,503 @@
-"""The five hooks of plugins, and what each takes and returns.
+"""The names of the core that products and other packages may import, beside ``mind2web2.__all__``.
 
-A plugin is a package with entry points. The group names the hook:
-
-- ``mind2web2.commands``: a module with ``add_command(commands)``, by the command's name.
-- ``mind2web2.judges``: a ``Provider`` (``mind2web2.llm_client.providers``), by the name in
-  ``--llm_provider``.
-- ``mind2web2.listeners``: a ``ListenerOpener``, which follows runs.
-- ``mind2web2.page_importers``: an ``Importer`` (``mind2web2.pages.importing``), by the ending of
-  the files that it reads.
-- ``mind2web2.exports``: an ``Export``, by its option of ``mind2web2 export``.
-
-``docs/plugins.md`` explains each.
+Each is loaded when it is first asked for, so that a command loads only what it uses. The list may
+only get shorter: a test counts it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from contextlib import AbstractAsyncContextManager
-from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from mind2web2.judge.protocol import AskedQuestion
-    from mind2web2.results.answers import AnswerJob
-    from mind2web2.runs.answer import AnswerOutcome
+    from mind2web2.analysis.changed_pages import ChangedPages as ChangedPages
+    from mind2web2.analysis.changed_pages import Excerpt as Excerpt
+    from mind2web2.analysis.changed_pages import OtherReply as OtherReply
+    from mind2web2.analysis.changed_pages import Share as Share
+    from mind2web2.analysis.changed_pages import changed_pages as changed_pages
+    from mind2web2.analysis.judgings import Figure as Figure
+    from mind2web2.analysis.judgings import JudgeAgreement as JudgeAgreement
+    from mind2web2.analysis.judgings import Judging as Judging
+    from mind2web2.analysis.judgings import Repeatability as Repeatability
+    from mind2web2.analysis.judgings import judge_agreement as judge_agreement
+    from mind2web2.analysis.judgings import repeatability as repeatability
+    from mind2web2.analysis.strong_sample import StrongSample as StrongSample
+    from mind2web2.benchmark.tasks import find_tasks as find_tasks
+    from mind2web2.benchmark.tasks import questions_of as questions_of
+    from mind2web2.benchmark.tasks import select_tasks as select_tasks
+    from mind2web2.bridges.tables import AnswerRecord as AnswerRecord
+    from mind2web2.bridges.tables import LeafRecord as LeafRecord
+    from mind2web2.bridges.tables import answer_rows as answer_rows
+    from mind2web2.bridges.tables import leaf_records as leaf_records
+    from mind2web2.capture.browser_manager import BatchBrowserManager as BatchBrowserManager
+    from mind2web2.capture.models import CapturedPage as CapturedPage
+    from mind2web2.capture.models import CaptureRecord as CaptureRecord
+    from mind2web2.capture.models import CaptureSettings as CaptureSettings
+    from mind2web2.capture.models import PageCapturer as PageCapturer
+    from mind2web2.capture.models import TroubleKind as TroubleKind
+    from mind2web2.capture.office import office_html as office_html
+    from mind2web2.capture.page.documents import FetchedDocument as FetchedDocument
+    from mind2web2.capture.pdf import text_of as text_of
+    from mind2web2.cli.console import line as line
+    from mind2web2.cli.console import plain_console as plain_console
+    from mind2web2.cli.console import warnings_on as warnings_on
+    from mind2web2.cli.crawl_display import CrawlDisplay as CrawlDisplay
+    from mind2web2.cli.displays import LiveDisplay as LiveDisplay
+    from mind2web2.cli.displays import duration_text as duration_text
+    from mind2web2.cli.estimate import print_estimate as print_estimate
+    from mind2web2.cli.evaluate import prepare_settings as prepare_settings
+    from mind2web2.cli.evaluate_run import run_evaluation as run_evaluation
+    from mind2web2.cli.event_loop import INTERRUPTED as INTERRUPTED
+    from mind2web2.cli.event_loop import run_to_exit as run_to_exit
+    from mind2web2.cli.options import SCORING_DEFAULTS as SCORING_DEFAULTS
+    from mind2web2.cli.options import Subcommands as Subcommands
+    from mind2web2.cli.options import asking_judge as asking_judge
+    from mind2web2.cli.options import asking_providers as asking_providers
+    from mind2web2.cli.options import cost_for_good as cost_for_good
+    from mind2web2.cli.options import filled as filled
+    from mind2web2.cli.options import given_settings as given_settings
+    from mind2web2.cli.options import positive_int as positive_int
+    from mind2web2.cli.options import positive_seconds as positive_seconds
+    from mind2web2.cli.options import settings_of as settings_of
+    from mind2web2.cli.options import share as share
+    from mind2web2.cli.options import with_file as with_file
+    from mind2web2.cli.results.corrections import sample_lines as sample_lines
+    from mind2web2.cli.scorer_options import scorer_of as scorer_of
+    from mind2web2.errors import CacheMiss as CacheMiss
+    from mind2web2.errors import CaptureError as CaptureError
+    from mind2web2.errors import DocumentError as DocumentError
+    from mind2web2.errors import JudgeOutputError as JudgeOutputError
+    from mind2web2.errors import JudgeUnusableError as JudgeUnusableError
+    from mind2web2.errors import MachineError as MachineError
+    from mind2web2.errors import Mind2Web2Error as Mind2Web2Error
+    from mind2web2.errors import ResultWriteError as ResultWriteError
+    from mind2web2.errors import UsageError as UsageError
+    from mind2web2.errors import WorkerError as WorkerError
+    from mind2web2.hooks import Export as Export
+    from mind2web2.hooks import Listener as Listener
+    from mind2web2.hooks import ListenerOpener as ListenerOpener
+    from mind2web2.judge.budget import Budget as Budget
+    from mind2web2.judge.caching import CachingJudge as CachingJudge
+    from mind2web2.judge.check_record import CHECKS_FOLDER as CHECKS_FOLDER
+    from mind2web2.judge.check_record import CheckRecord as CheckRecord
+    from mind2web2.judge.check_record import Fitness as Fitness
+    from mind2web2.judge.judgment import Judgment as Judgment
+    from mind2web2.judge.protocol import AskedQuestion as AskedQuestion
+    from mind2web2.judge.record import JudgeIdentity as JudgeIdentity
+    from mind2web2.judge.store import STORE_NAME as STORE_NAME
+    from mind2web2.judge.store import JudgmentStore as JudgmentStore
+    from mind2web2.judge.tokens import text_tokens as text_tokens
+    from mind2web2.judge.usage import RunUsage as RunUsage
+    from mind2web2.judge.usage import TaskUsage as TaskUsage
+    from mind2web2.llm_client.chat import OwnPrice as OwnPrice
+    from mind2web2.llm_client.chat import Usage as Usage
+    from mind2web2.llm_client.prices import own_prices as own_prices
+    from mind2web2.llm_client.prices import price_usd as price_usd
+    from mind2web2.llm_client.prices import set_own_prices as set_own_prices
+    from mind2web2.llm_client.prices import total_price_usd as total_price_usd
+    from mind2web2.llm_client.settings import DEFAULT_JUDGE_MODEL as DEFAULT_JUDGE_MODEL
+    from mind2web2.llm_client.settings import check_address as check_address
+    from mind2web2.llm_client.settings import endpoint_of as endpoint_of
+    from mind2web2.pages.archive import DEFAULT_ARCHIVE_URL as DEFAULT_ARCHIVE_URL
+    from mind2web2.pages.archive import Archive as Archive
+    from mind2web2.pages.cache_files import screenshot_bytes as screenshot_bytes
+    from mind2web2.pages.cited_pages import AgentCache as AgentCache
+    from mind2web2.pages.cited_pages import TaskCitations as TaskCitations
+    from mind2web2.pages.crawl import CrawlProgress as CrawlProgress
+    from mind2web2.pages.crawl import crawl as crawl
+    from mind2web2.pages.library import PageLibrary as PageLibrary
+    from mind2web2.pages.library import PageRequest as PageRequest
+    from mind2web2.pages.prepared_page import PageSettings as PageSettings
+    from mind2web2.pages.shared_words import unfair_sources as unfair_sources
+    from mind2web2.results.answers import AnswerJob as AnswerJob
+    from mind2web2.results.answers import RunFolders as RunFolders
+    from mind2web2.results.answers import TaskWork as TaskWork
+    from mind2web2.results.answers import read_answer as read_answer
+    from mind2web2.results.answers import select_work as select_work
+    from mind2web2.results.answers import uniform_text as uniform_text
+    from mind2web2.results.known_answers import no_results as no_results
+    from mind2web2.results.known_answers import require_results as require_results
+    from mind2web2.results.result_file import ResultFile as ResultFile
+    from mind2web2.results.stored_results import LoadedResult as LoadedResult
+    from mind2web2.results.stored_results import answer_dir as answer_dir
+    from mind2web2.results.stored_results import answer_results_dir as answer_results_dir
+    from mind2web2.results.stored_results import latest_result as latest_result
+    from mind2web2.results.stored_results import latest_results as latest_results
+    from mind2web2.rubric.rescoring import Rescoring as Rescoring
+    from mind2web2.rubric.verdicts import Evidence as Evidence
+    from mind2web2.rubric.verdicts import Outcome as Outcome
+    from mind2web2.rubric.verdicts import PageCheck as PageCheck
+    from mind2web2.rubric.verdicts import Quote as Quote
+    from mind2web2.rubric.verdicts import QuoteMatch as QuoteMatch
+    from mind2web2.rubric.verdicts import Vote as Vote
+    from mind2web2.rubric.written_tree import WrittenNode as WrittenNode
+    from mind2web2.rubric.written_tree import vote_groups as vote_groups
+    from mind2web2.runs.answer import AnswerOutcome as AnswerOutcome
+    from mind2web2.runs.answer import answer_locked as answer_locked
+    from mind2web2.runs.capturing import capture_settings as capture_settings
+    from mind2web2.runs.concurrency import Concurrency as Concurrency
+    from mind2web2.runs.named_judge import judge_spec as judge_spec
+    from mind2web2.runs.recorded_settings import recorded_settings as recorded_settings
+    from mind2web2.runs.run import AnswerRunner as AnswerRunner
+    from mind2web2.runs.run import RunProgress as RunProgress
+    from mind2web2.runs.run import evaluate_work as evaluate_work
+    from mind2web2.runs.session import OwnParts as OwnParts
+    from mind2web2.runs.session import Session as Session
+    from mind2web2.runs.session import budget_of as budget_of
+    from mind2web2.runs.session import judge_client as judge_client
+    from mind2web2.runs.session import open_run as open_run
+    from mind2web2.runs.setting import Flag as Flag
+    from mind2web2.runs.settings import FOLDER_NAMES as FOLDER_NAMES
+    from mind2web2.runs.settings import JUDGE_SETTINGS as JUDGE_SETTINGS
+    from mind2web2.runs.settings import SETTINGS as SETTINGS
+    from mind2web2.runs.settings import RunSettings as RunSettings
+    from mind2web2.runs.settings import judging_settings as judging_settings
+    from mind2web2.scoring.scorer import MissingPages as MissingPages
+    from mind2web2.scripts.limits import DualSemaphore as DualSemaphore
+    from mind2web2.scripts.load import parsed_script as parsed_script
+    from mind2web2.scripts.loops import only_known as only_known
+    from mind2web2.scripts.made_up import ITEM as ITEM
+    from mind2web2.scripts.made_up import Choices as Choices
+    from mind2web2.scripts.made_up import FieldShape as FieldShape
+    from mind2web2.scripts.made_up import Kind as Kind
+    from mind2web2.scripts.made_up import fill_template as fill_template
+    from mind2web2.scripts.made_up import make_up_values as make_up_values
+    from mind2web2.scripts.made_up import shapes_of as shapes_of
+    from mind2web2.scripts.policies import PolicyRun as PolicyRun
+    from mind2web2.scripts.policies import PolicyScript as PolicyScript
+    from mind2web2.scripts.policies import RunTimeoutError as RunTimeoutError
+    from mind2web2.scripts.policies import Surroundings as Surroundings
+    from mind2web2.scripts.rubric_file import ANSWER_EXTRACTION as ANSWER_EXTRACTION
+    from mind2web2.scripts.rubric_file import RUBRIC_SUFFIX as RUBRIC_SUFFIX
+    from mind2web2.scripts.rubric_file import RubricFile as RubricFile
+    from mind2web2.scripts.rubric_file import RubricNode as RubricNode
+    from mind2web2.scripts.rubric_reading import parsed_rubric as parsed_rubric
+    from mind2web2.scripts.rubric_reading import read_rubric as read_rubric
+    from mind2web2.scripts.rubric_script import script_of as script_of
+    from mind2web2.scripts.yaml_lines import Place as Place
+    from mind2web2.scripts.yaml_lines import Problem as Problem
+    from mind2web2.scripts.yaml_lines import YamlFileError as YamlFileError
+    from mind2web2.scripts.yaml_lines import field_name as field_name
+    from mind2web2.scripts.yaml_lines import line_of as line_of
+    from mind2web2.scripts.yaml_lines import nearest as nearest
+    from mind2web2.scripts.yaml_lines import parsed_yaml as parsed_yaml
+    from mind2web2.scripts.yaml_lines import problems_of as problems_of
+    from mind2web2.scripts.yaml_lines import value_fault as value_fault
+    from mind2web2.statistics.agreement import share_by_task as share_by_task
+    from mind2web2.statistics.paired import Estimate as Estimate
+    from mind2web2.statistics.paired import PairedTest as PairedTest
+    from mind2web2.statistics.paired import binomial_p_value as binomial_p_value
+    from mind2web2.statistics.paired import holm as holm
+    from mind2web2.statistics.paired import paired_test as paired_test
+    from mind2web2.statistics.paired import share_of as share_of
+    from mind2web2.statistics.uncertainty import Interval as Interval
+    from mind2web2.statistics.uncertainty import wilson as wilson
+    from mind2web2.urls.markdown import Address as Address
+    from mind2web2.urls.markdown import blanked as blanked
+    from mind2web2.urls.markdown import is_outside as is_outside
+    from mind2web2.urls.markdown import links_in as links_in
+    from mind2web2.urls.markdown import outermost as outermost
+    from mind2web2.urls.markdown import shown_addresses as shown_addresses
+    from mind2web2.urls.parts import lookup_key as lookup_key
+    from mind2web2.urls.parts import normalize_url_for_browser as normalize_url_for_browser
+    from mind2web2.urls.parts import split_url as split_url
+    from mind2web2.urls.parts import undo_markdown_escapes as undo_markdown_escapes
+    from mind2web2.urls.visible import visible as visible
+    from mind2web2.utils.facts import NUMBER_WORDS as NUMBER_WORDS
+    from mind2web2.utils.facts import Fact as Fact
+    from mind2web2.utils.facts import FactKind as FactKind
+    from mind2web2.utils.facts import facts_in as facts_in
+    from mind2web2.utils.facts import facts_of_kind as facts_of_kind
+    from mind2web2.utils.files import read_regular_file as read_regular_file
+    from mind2web2.utils.files import write_whole as write_whole
+    from mind2web2.utils.hidden_keys import hide_memory as hide_memory
+    from mind2web2.utils.json_text import JsonObject as JsonObject
+    from mind2web2.utils.json_text import mapping as mapping
+    from mind2web2.utils.junit import JUnitCase as JUnitCase
+    from mind2web2.utils.junit import JUnitSuite as JUnitSuite
+    from mind2web2.utils.junit import junit_xml as junit_xml
+    from mind2web2.utils.names import check_name as check_name
+    from mind2web2.utils.names import natural_key as natural_key
+    from mind2web2.utils.path_config import SCRIPT_SUFFIXES as SCRIPT_SUFFIXES
+    from mind2web2.utils.path_config import PathConfig as PathConfig
+    from mind2web2.utils.path_config import ScriptFile as ScriptFile
+    from mind2web2.utils.program import command_line as command_line
+    from mind2web2.utils.program import program as program
+    from mind2web2.utils.text import as_unicode_text as as_unicode_text
+    from mind2web2.utils.text import counted as counted
+    from mind2web2.utils.text import dollars as dollars
+    from mind2web2.utils.text import number as number
+    from mind2web2.utils.text import percent as percent
+    from mind2web2.utils.text import percent_within as percent_within
+    from mind2web2.utils.text import points as points
+    from mind2web2.utils.workers import MAX_WORKERS as MAX_WORKERS
+    from mind2web2.utils.workers import call_in_worker as call_in_worker
+    from mind2web2.utils.workers import end_after_call as end_after_call
+    from mind2web2.utils.workers import run_in_worker as run_in_worker
+    from mind2web2.verification.quotes import find_quote as find_quote
+    from mind2web2.verification.run_questions import AskedClaim as AskedClaim
+    from mind2web2.verification.run_questions import AskedForm as AskedForm
+    from mind2web2.verification.single_questions import GivenPage as GivenPage
+    from mind2web2.verification.single_questions import GivenPages as GivenPages
+    from mind2web2.verification.single_questions import SingleQuestion as SingleQuestion
+    from mind2web2.verification.single_questions import ask_all as ask_all
+    from mind2web2.viewer.catalog import Catalog as Catalog
+    from mind2web2.viewer.keys import AnswerKey as AnswerKey
+    from mind2web2.viewer.keys import Json as Json
+    from mind2web2.viewer.markdown import Node as Node
+    from mind2web2.viewer.markdown import markdown_tree as markdown_tree
+    from mind2web2.viewer.report import Block as Block
+    from mind2web2.viewer.report import ReportContent as ReportContent
+    from mind2web2.viewer.report import answer_blocks as answer_blocks
+    from mind2web2.viewer.report import pack as pack
+    from mind2web2.viewer.report import write_file as write_file
+
+HOMES = {
+    "ChangedPages": "mind2web2.analysis.changed_pages",
+    "Excerpt": "mind2web2.analysis.changed_pages",
+    "OtherReply": "mind2web2.analysis.changed_pages",
+    "Share": "mind2web2.analysis.changed_pages",
+    "changed_pages": "mind2web2.analysis.changed_pages",
+    "Figure": "mind2web2.analysis.judgings",
+    "JudgeAgreement": "mind2web2.analysis.judgings",
+    "Judging": "mind2web2.analysis.judgings",
+    "Repeatability": "mind2web2.analysis.judgings",
+    "judge_agreement": "mind2web2.analysis.judgings",
+    "repeatability": "mind2web2.analysis.judgings",
+    "StrongSample": "mind2web2.analysis.strong_sample",
+    "find_tasks": "mind2web2.benchmark.tasks",
+    "questions_of": "mind2web2.benchmark.tasks",
+    "select_tasks": "mind2web2.benchmark.tasks",
+    "AnswerRecord": "mind2web2.bridges.tables",
+    "LeafRecord": "mind2web2.bridges.tables",
+    "answer_rows": "mind2web2.bridges.tables",
+    "leaf_records": "mind2web2.bridges.tables",
+    "BatchBrowserManager": "mind2web2.capture.browser_manager",
+    "CaptureRecord": "mind2web2.capture.models",
+    "CaptureSettings": "mind2web2.capture.models",
+    "CapturedPage": "mind2web2.capture.models",
+    "PageCapturer": "mind2web2.capture.models",
+    "TroubleKind": "mind2web2.capture.models",
+    "office_html": "mind2web2.capture.office",
+    "FetchedDocument": "mind2web2.capture.page.documents",
+    "text_of": "mind2web2.capture.pdf",
+    "line": "mind2web2.cli.console",
+    "plain_console": "mind2web2.cli.console",
+    "warnings_on": "mind2web2.cli.console",
+    "CrawlDisplay": "mind2web2.cli.crawl_display",
+    "LiveDisplay": "mind2web2.cli.displays",
+    "duration_text": "mind2web2.cli.displays",
+    "print_estimate": "mind2web2.cli.estimate",
+    "prepare_settings": "mind2web2.cli.evaluate",
+    "run_evaluation": "mind2web2.cli.evaluate_run",
+    "INTERRUPTED": "mind2web2.cli.event_loop",
+    "run_to_exit": "mind2web2.cli.event_loop",
+    "SCORING_DEFAULTS": "mind2web2.cli.options",
+    "Subcommands": "mind2web2.cli.options",
+    "asking_judge": "mind2web2.cli.options",
+    "asking_providers": "mind2web2.cli.options",
+    "cost_for_good": "mind2web2.cli.options",
+    "filled": "mind2web2.cli.options",
+    "given_settings": "mind2web2.cli.options",
+    "positive_int": "mind2web2.cli.options",
+    "positive_seconds": "mind2web2.cli.options",
+    "settings_of": "mind2web2.cli.options",
+    "share": "mind2web2.cli.options",
+    "with_file": "mind2web2.cli.options",
+    "sample_lines": "mind2web2.cli.results.corrections",
+    "scorer_of": "mind2web2.cli.scorer_options",
+    "CacheMiss": "mind2web2.errors",
+    "CaptureError": "mind2web2.errors",
+    "DocumentError": "mind2web2.errors",
+    "JudgeOutputError": "mind2web2.errors",
+    "JudgeUnusableError": "mind2web2.errors",
+    "MachineError": "mind2web2.errors",
+    "Mind2Web2Error": "mind2web2.errors",
+    "ResultWriteError": "mind2web2.errors",
+    "UsageError": "mind2web2.errors",
+    "WorkerError": "mind2web2.errors",
+    "Export": "mind2web2.hooks",
+    "Listener": "mind2web2.hooks",
+    "ListenerOpener": "mind2web2.hooks",
+    "Budget": "mind2web2.judge.budget",
+    "CachingJudge": "mind2web2.judge.caching",
+    "CHECKS_FOLDER": "mind2web2.judge.check_record",
+    "CheckRecord": "mind2web2.judge.check_record",
+    "Fitness": "mind2web2.judge.check_record",
+    "Judgment": "mind2web2.judge.judgment",
+    "AskedQuestion": "mind2web2.judge.protocol",
+    "JudgeIdentity": "mind2web2.judge.record",
+    "JudgmentStore": "mind2web2.judge.store",
+    "STORE_NAME": "mind2web2.judge.store",
+    "text_tokens": "mind2web2.judge.tokens",
+    "RunUsage": "mind2web2.judge.usage",
+    "TaskUsage": "mind2web2.judge.usage",
+    "OwnPrice": "mind2web2.llm_client.chat",
+    "Usage": "mind2web2.llm_client.chat",
+    "own_prices": "mind2web2.llm_client.prices",
+    "price_usd": "mind2web2.llm_client.prices",
+    "set_own_prices": "mind2web2.llm_client.prices",
+    "total_price_usd": "mind2web2.llm_client.prices",
+    "DEFAULT_JUDGE_MODEL": "mind2web2.llm_client.settings",
+    "check_address": "mind2web2.llm_client.settings",
+    "endpoint_of": "mind2web2.llm_client.settings",
+    "Archive": "mind2web2.pages.archive",
+    "DEFAULT_ARCHIVE_URL": "mind2web2.pages.archive",
+    "screenshot_bytes": "mind2web2.pages.cache_files",
+    "AgentCache": "mind2web2.pages.cited_pages",
+    "TaskCitations": "mind2web2.pages.cited_pages",
+    "CrawlProgress": "mind2web2.pages.crawl",
+    "crawl": "mind2web2.pages.crawl",
+    "PageLibrary": "mind2web2.pages.library",
+    "PageRequest": "mind2web2.pages.library",
+    "PageSettings": "mind2web2.pages.prepared_page",
+    "unfair_sources": "mind2web2.pages.shared_words",
+    "AnswerJob": "mind2web2.results.answers",
+    "RunFolders": "mind2web2.results.answers",
+    "TaskWork": "mind2web2.results.answers",
+    "read_answer": "mind2web2.results.answers",
+    "select_work": "mind2web2.results.answers",
+    "uniform_text": "mind2web2.results.answers",
+    "no_results": "mind2web2.results.known_answers",
+    "require_results": "mind2web2.results.known_answers",
+    "ResultFile": "mind2web2.results.result_file",
+    "LoadedResult": "mind2web2.results.stored_results",
+    "answer_dir": "mind2web2.results.stored_results",
+    "answer_results_dir": "mind2web2.results.stored_results",
+    "latest_result": "mind2web2.results.stored_results",
+    "latest_results": "mind2web2.results.stored_results",
+    "Rescoring": "mind2web2.rubric.rescoring",
+    "Evidence": "mind2web2.rubric.verdicts",
+    "Outcome": "mind2web2.rubric.verdicts",
+    "PageCheck": "mind2web2.rubric.verdicts",
+    "Quote": "mind2web2.rubric.verdicts",
+    "QuoteMatch": "mind2web2.rubric.verdicts",
+    "Vote": "mind2web2.rubric.verdicts",
+    "WrittenNode": "mind2web2.rubric.written_tree",
+    "vote_groups": "mind2web2.rubric.written_tree",
+    "AnswerOutcome": "mind2web2.runs.answer",
+    "answer_locked": "mind2web2.runs.answer",
+    "capture_settings": "mind2web2.runs.capturing",
+    "Concurrency": "mind2web2.runs.concurrency",
+    "judge_spec": "mind2web2.runs.named_judge",
+    "recorded_settings": "mind2web2.runs.recorded_settings",
+    "AnswerRunner": "mind2web2.runs.run",
+    "RunProgress": "mind2web2.runs.run",
+    "evaluate_work": "mind2web2.runs.run",
+    "OwnParts": "mind2web2.runs.session",
+    "Session": "mind2web2.runs.session",
+    "budget_of": "mind2web2.runs.session",
+    "judge_client": "mind2web2.runs.session",
+    "open_run": "mind2web2.runs.session",
+    "Flag": "mind2web2.runs.setting",
+    "FOLDER_NAMES": "mind2web2.runs.settings",
+    "JUDGE_SETTINGS": "mind2web2.runs.settings",
+    "RunSettings": "mind2web2.runs.settings",
+    "SETTINGS": "mind2web2.runs.settings",
+    "judging_settings": "mind2web2.runs.settings",
+    "MissingPages": "mind2web2.scoring.scorer",
+    "DualSemaphore": "mind2web2.scripts.limits",
+    "parsed_script": "mind2web2.scripts.load",
+    "only_known": "mind2web2.scripts.loops",
+    "Choices": "mind2web2.scripts.made_up",
+    "FieldShape": "mind2web2.scripts.made_up",
+    "ITEM": "mind2web2.scripts.made_up",
+    "Kind": "mind2web2.scripts.made_up",
+    "fill_template": "mind2web2.scripts.made_up",
+    "make_up_values": "mind2web2.scripts.made_up",
+    "shapes_of": "mind2web2.scripts.made_up",
+    "PolicyRun": "mind2web2.scripts.policies",
+    "PolicyScript": "mind2web2.scripts.policies",
+    "RunTimeoutError": "mind2web2.scripts.policies",
+    "Surroundings": "mind2web2.scripts.policies",
+    "ANSWER_EXTRACTION": "mind2web2.scripts.rubric_file",
+    "RUBRIC_SUFFIX": "mind2web2.scripts.rubric_file",
+    "RubricFile": "mind2web2.scripts.rubric_file",
+    "RubricNode": "mind2web2.scripts.rubric_file",
+    "parsed_rubric": "mind2web2.scripts.rubric_reading",
+    "read_rubric": "mind2web2.scripts.rubric_reading",
+    "script_of": "mind2web2.scripts.rubric_script",
+    "Place": "mind2web2.scripts.yaml_lines",
+    "Problem": "mind2web2.scripts.yaml_lines",
+    "YamlFileError": "mind2web2.scripts.yaml_lines",
+    "field_name": "mind2web2.scripts.yaml_lines",
+    "line_of": "mind2web2.scripts.yaml_lines",
+    "nearest": "mind2web2.scripts.yaml_lines",
+    "parsed_yaml": "mind2web2.scripts.yaml_lines",
+    "problems_of": "mind2web2.scripts.yaml_lines",
+    "value_fault": "mind2web2.scripts.yaml_lines",
+    "share_by_task": "mind2web2.statistics.agreement",
+    "Estimate": "mind2web2.statistics.paired",
+    "PairedTest": "mind2web2.statistics.paired",
+    "binomial_p_value": "mind2web2.statistics.paired",
+    "holm": "mind2web2.statistics.paired",
+    "paired_test": "mind2web2.statistics.paired",
+    "share_of": "mind2web2.statistics.paired",
+    "Interval": "mind2web2.statistics.uncertainty",
+    "wilson": "mind2web2.statistics.uncertainty",
+    "Address": "mind2web2.urls.markdown",
+    "blanked": "mind2web2.urls.markdown",
+    "is_outside": "mind2web2.urls.markdown",
+    "links_in": "mind2web2.urls.markdown",
+    "outermost": "mind2web2.urls.markdown",
+    "shown_addresses": "mind2web2.urls.markdown",
+    "lookup_key": "mind2web2.urls.parts",
+    "normalize_url_for_browser": "mind2web2.urls.parts",
+    "split_url": "mind2web2.urls.parts",
+    "undo_markdown_escapes": "mind2web2.urls.parts",
+    "visible": "mind2web2.urls.visible",
+    "Fact": "mind2web2.utils.facts",
+    "FactKind": "mind2web2.utils.facts",
+    "NUMBER_WORDS": "mind2web2.utils.facts",
+    "facts_in": "mind2web2.utils.facts",
+    "facts_of_kind": "mind2web2.utils.facts",
+    "read_regular_file": "mind2web2.utils.files",
+    "write_whole": "mind2web2.utils.files",
+    "hide_memory": "mind2web2.utils.hidden_keys",
+    "JsonObject": "mind2web2.utils.json_text",
+    "mapping": "mind2web2.utils.json_text",
+    "JUnitCase": "mind2web2.utils.junit",
+    "JUnitSuite": "mind2web2.utils.junit",
+    "junit_xml": "mind2web2.utils.junit",
+    "check_name": "mind2web2.utils.names",
+    "natural_key": "mind2web2.utils.names",
+    "PathConfig": "mind2web2.utils.path_config",
+    "SCRIPT_SUFFIXES": "mind2web2.utils.path_config",
+    "ScriptFile": "mind2web2.utils.path_config",
+    "command_line": "mind2web2.utils.program",
+    "program": "mind2web2.utils.program",
+    "as_unicode_text": "mind2web2.utils.text",
+    "counted": "mind2web2.utils.text",
+    "dollars": "mind2web2.utils.text",
+    "number": "mind2web2.utils.text",
+    "percent": "mind2web2.utils.text",
+    "percent_within": "mind2web2.utils.text",
+    "points": "mind2web2.utils.text",
+    "MAX_WORKERS": "mind2web2.utils.workers",
+    "call_in_worker": "mind2web2.utils.workers",
+    "end_after_call": "mind2web2.utils.workers",
+    "run_in_worker": "mind2web2.utils.workers",
+    "find_quote": "mind2web2.verification.quotes",
+    "AskedClaim": "mind2web2.verification.run_questions",
+    "AskedForm": "mind2web2.verification.run_questions",
+    "GivenPage": "mind2web2.verification.single_questions",
+    "GivenPages": "mind2web2.verification.single_questions",
+    "SingleQuestion": "mind2web2.verification.single_questions",
+    "ask_all": "mind2web2.verification.single_questions",
+    "Catalog": "mind2web2.viewer.catalog",
+    "AnswerKey": "mind2web2.viewer.keys",
+    "Json": "mind2web2.viewer.keys",
+    "Node": "mind2web2.viewer.markdown",
+    "markdown_tree": "mind2web2.viewer.markdown",
+    "Block": "mind2web2.viewer.report",
+    "ReportContent": "mind2web2.viewer.report",
+    "answer_blocks": "mind2web2.viewer.report",
+    "pack": "mind2web2.viewer.report",
+    "write_file": "mind2web2.viewer.report",
+}
 
 
-class Listener:
-    """Follows a run; a plugin overrides what it wants to hear of."""
-
-    def question_asked(self, asked: AskedQuestion) -> None:
-        """Note a question that was sent to the judge, with its judgment or failure."""
-
-    def answer_begins(self, job: AnswerJob) -> None:
-        """Note that an answer is evaluated, or that its earlier result is looked for."""
-
-    def answer_ends(self, job: AnswerJob, outcome: AnswerOutcome | None) -> None:
-        """Note what an answer got; ``None`` if another process evaluates it, or the run fails."""
-
-
-# Opens a listener for a run, ``None`` if it does not want to follow it. It may print a line.
-ListenerOpener = Callable[[Callable[[str], None]], AbstractAsyncContextManager[Listener | None]]
-
-
-class Export(Protocol):
-    """A format of ``mind2web2 export``, with the option ``--NAME FILE``."""
-
-    help: str
-
-    def write(self, output: Path, agents: Sequence[str], results_root: Path) -> str:
-        """Write the newest results of agents and return the line that says so."""
+def __getattr__(name: str) -> Any:
+    if name not in HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(HOMES[name]), name)

@@ -11,14 +11,15 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from mind2web2.scripts.made_up import (
+from mind2web2.plugin import (
+    AskedClaim,
+    AskedForm,
     Choices,
     FieldShape,
     fill_template,
     make_up_values,
     shapes_of,
 )
-from mind2web2.verification.run_questions import AskedClaim, AskedForm
 from mind2web2_authoring.other_values import change_values
 
 _MOST_FORMS = 40

@@ -9,8 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from mind2web2.scripts.made_up import FieldShape
-from mind2web2.utils.files import write_whole
+from mind2web2.plugin import FieldShape, write_whole
 from mind2web2_authoring.cases import Case, CaseHeader, answer_of, case_text
 from mind2web2_authoring.other_values import FieldPath, change_values
 from mind2web2_authoring.variants import Variants, another, nothing

@@ -12,25 +12,26 @@ from typing import Any, Literal
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from mind2web2.errors import UsageError
-from mind2web2.results.answers import uniform_text
-from mind2web2.scripts.made_up import shapes_of
-from mind2web2.scripts.policies import PolicyRun, PolicyScript
-from mind2web2.scripts.yaml_lines import (
+from mind2web2.plugin import (
+    AskedClaim,
     Place,
+    PolicyRun,
+    PolicyScript,
     Problem,
+    UsageError,
     YamlFileError,
     field_name,
     line_of,
+    natural_key,
     nearest,
+    number,
     parsed_yaml,
     problems_of,
+    read_regular_file,
+    shapes_of,
+    uniform_text,
     value_fault,
 )
-from mind2web2.utils.files import read_regular_file
-from mind2web2.utils.names import natural_key
-from mind2web2.utils.text import number
-from mind2web2.verification.run_questions import AskedClaim
 from mind2web2_authoring.answers import Answer, ClaimOnPages, claim_on_pages, own_values
 
 PERFECT = "perfect"

@@ -8,14 +8,16 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from operator import attrgetter
 
-from mind2web2.rubric.rescoring import Rescoring
-from mind2web2.rubric.verdicts import Outcome
-from mind2web2.rubric.written_tree import WrittenNode
-from mind2web2.scripts.made_up import FieldShape
-from mind2web2.scripts.policies import PolicyRun
-from mind2web2.utils.facts import facts_of_kind
-from mind2web2.utils.text import number
-from mind2web2.verification.run_questions import AskedClaim
+from mind2web2.plugin import (
+    AskedClaim,
+    FieldShape,
+    Outcome,
+    PolicyRun,
+    Rescoring,
+    WrittenNode,
+    facts_of_kind,
+    number,
+)
 from mind2web2_authoring.answers import Answer, claim_on_pages
 from mind2web2_authoring.fitting import leaves_failed_by_code
 from mind2web2_authoring.variants import NEARLY, NO_ANSWER, Change, Variants, nothing

@@ -14,10 +14,15 @@ from datetime import date, timedelta
 from pathlib import Path
 from typing import Any
 
-from mind2web2.rubric.written_tree import WrittenNode
-from mind2web2.scripts.load import parsed_script
-from mind2web2.scripts.made_up import Choices, FieldShape, Kind
-from mind2web2.scripts.policies import PolicyRun, PolicyScript
+from mind2web2.plugin import (
+    Choices,
+    FieldShape,
+    Kind,
+    PolicyRun,
+    PolicyScript,
+    WrittenNode,
+    parsed_script,
+)
 from mind2web2_authoring.answers import Answer
 
 # Runs that the search for fitting values may take.

@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from mind2web2.cli.console import line, plain_console
-from mind2web2.cli.options import settings_of
-from mind2web2.utils.names import check_name
-from mind2web2.utils.program import program
+from mind2web2.plugin import check_name, line, plain_console, program, settings_of
 from mind2web2_authoring.new_task import new_task
 
 

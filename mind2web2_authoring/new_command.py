@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from mind2web2.cli.options import Subcommands
+from mind2web2.plugin import Subcommands
 
 DESCRIPTION = """\
 Write a new task to start from: a rubric file and one perfect answer, which pass their rehearsal. Then change

@@ -9,12 +9,14 @@ from pathlib import Path
 
 import yaml
 
-from mind2web2.errors import UsageError
-from mind2web2.scripts.rubric_reading import parsed_rubric
-from mind2web2.scripts.rubric_script import script_of
-from mind2web2.scripts.yaml_lines import YamlFileError
-from mind2web2.utils.files import write_whole
-from mind2web2.utils.path_config import SCRIPT_SUFFIXES
+from mind2web2.plugin import (
+    SCRIPT_SUFFIXES,
+    UsageError,
+    YamlFileError,
+    parsed_rubric,
+    script_of,
+    write_whole,
+)
 from mind2web2_authoring.cases import PERFECT, CaseHeader, case_text
 
 QUESTION = (

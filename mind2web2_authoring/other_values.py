@@ -7,7 +7,7 @@ from collections.abc import Callable
 from itertools import count
 from typing import Any
 
-from mind2web2.scripts.made_up import ITEM, FieldShape
+from mind2web2.plugin import ITEM, FieldShape
 
 # Keys that lead to a value; ITEM stands for every item of a list.
 FieldPath = tuple[str, ...]

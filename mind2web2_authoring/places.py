@@ -6,12 +6,15 @@ import ast
 import re
 from pathlib import Path
 
-from mind2web2.scripts.load import parsed_script
-from mind2web2.scripts.made_up import ITEM, FieldShape
-from mind2web2.scripts.policies import PolicyRun
-from mind2web2.scripts.rubric_file import RUBRIC_SUFFIX
-from mind2web2.scripts.rubric_reading import read_rubric
-from mind2web2.utils.files import read_regular_file
+from mind2web2.plugin import (
+    ITEM,
+    RUBRIC_SUFFIX,
+    FieldShape,
+    PolicyRun,
+    parsed_script,
+    read_regular_file,
+    read_rubric,
+)
 
 _LINE = re.compile(r"line (\d+)$")
 _ERROR_LINE = re.compile(r"\bline (\d+)\b")

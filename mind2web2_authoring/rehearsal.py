@@ -8,16 +8,24 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
-from mind2web2.errors import Mind2Web2Error, UsageError
-from mind2web2.judge.tokens import text_tokens
-from mind2web2.llm_client.chat import OwnPrice, Usage
-from mind2web2.llm_client.prices import price_usd
-from mind2web2.scripts.made_up import Choices
-from mind2web2.scripts.policies import PolicyRun, PolicyScript, RunTimeoutError, Surroundings
-from mind2web2.scripts.rubric_file import ANSWER_EXTRACTION, RUBRIC_SUFFIX
-from mind2web2.scripts.rubric_reading import read_rubric
-from mind2web2.utils.files import read_regular_file
-from mind2web2.utils.workers import end_after_call
+from mind2web2.plugin import (
+    ANSWER_EXTRACTION,
+    RUBRIC_SUFFIX,
+    Choices,
+    Mind2Web2Error,
+    OwnPrice,
+    PolicyRun,
+    PolicyScript,
+    RunTimeoutError,
+    Surroundings,
+    Usage,
+    UsageError,
+    end_after_call,
+    price_usd,
+    read_regular_file,
+    read_rubric,
+    text_tokens,
+)
 from mind2web2_authoring.answers import Answer
 from mind2web2_authoring.case_files import written_cases
 from mind2web2_authoring.cases import (

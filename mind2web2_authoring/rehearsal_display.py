@@ -10,9 +10,7 @@ from dataclasses import dataclass, field
 from rich.console import RenderableType
 from rich.text import Text
 
-from mind2web2.cli.console import plain_console
-from mind2web2.cli.displays import LiveDisplay, duration_text
-from mind2web2.utils.text import counted
+from mind2web2.plugin import LiveDisplay, counted, duration_text, plain_console
 
 
 @dataclass

@@ -11,18 +11,25 @@ from textwrap import shorten
 from pydantic import TypeAdapter
 from rich.console import Console
 
-from mind2web2.cli.console import line, plain_console
-from mind2web2.cli.options import given_settings, settings_of
-from mind2web2.cli.scorer_options import scorer_of
-from mind2web2.errors import UsageError
-from mind2web2.results.result_file import ResultFile
-from mind2web2.scoring.scorer import Score, Scorer
-from mind2web2.scripts.rubric_reading import read_rubric
-from mind2web2.scripts.rubric_script import script_of
-from mind2web2.utils.files import write_whole
-from mind2web2.utils.hidden_keys import hide_memory
-from mind2web2.utils.junit import JUnitCase, JUnitSuite, junit_xml
-from mind2web2.utils.text import counted, dollars
+from mind2web2 import Score, Scorer
+from mind2web2.plugin import (
+    JUnitCase,
+    JUnitSuite,
+    ResultFile,
+    UsageError,
+    counted,
+    dollars,
+    given_settings,
+    hide_memory,
+    junit_xml,
+    line,
+    plain_console,
+    read_rubric,
+    scorer_of,
+    script_of,
+    settings_of,
+    write_whole,
+)
 from mind2web2_authoring.cases import TOLERANCE, CaseError, CaseOutcome, case_paths, read_case
 from mind2web2_authoring.rehearsal import RehearsalPlan, TaskRehearsal
 from mind2web2_authoring.rehearsing import rehearsal_plans, rehearse_all

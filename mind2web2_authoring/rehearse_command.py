@@ -5,14 +5,15 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-from mind2web2.cli.options import (
+from mind2web2.plugin import (
+    JUDGE_SETTINGS,
     SCORING_DEFAULTS,
+    SETTINGS,
     Subcommands,
     asking_providers,
     cost_for_good,
     positive_seconds,
 )
-from mind2web2.runs.settings import JUDGE_SETTINGS, SETTINGS
 
 DESCRIPTION = """\
 Find out whether a rubric gives 1 to a right answer and 0 to a wrong one. It takes seconds, and needs no key

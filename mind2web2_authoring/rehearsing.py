@@ -8,12 +8,19 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from mind2web2.benchmark.tasks import find_tasks, select_tasks
-from mind2web2.cli.event_loop import INTERRUPTED, run_to_exit
-from mind2web2.errors import MachineError, UsageError, WorkerError
-from mind2web2.runs.settings import RunSettings
-from mind2web2.scripts.policies import Surroundings
-from mind2web2.utils.workers import MAX_WORKERS, run_in_worker
+from mind2web2.plugin import (
+    INTERRUPTED,
+    MAX_WORKERS,
+    MachineError,
+    RunSettings,
+    Surroundings,
+    UsageError,
+    WorkerError,
+    find_tasks,
+    run_in_worker,
+    run_to_exit,
+    select_tasks,
+)
 from mind2web2_authoring.findings import Finding
 from mind2web2_authoring.rehearsal import (
     JudgePrice,

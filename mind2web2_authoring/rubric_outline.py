@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 
-from mind2web2.scripts.rubric_file import RubricFile, RubricNode
+from mind2web2.plugin import RubricFile, RubricNode
 
 # What the line of the node itself says, or the lines of those below.
 _IN_HEAD = {"id", "desc", "critical", "tags", "for_each", "strategy", "children"}

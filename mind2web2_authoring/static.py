@@ -7,10 +7,7 @@ import warnings
 from dataclasses import dataclass
 from pathlib import Path
 
-from mind2web2.scripts.rubric_file import RUBRIC_SUFFIX
-from mind2web2.scripts.rubric_reading import parsed_rubric
-from mind2web2.scripts.yaml_lines import YamlFileError
-from mind2web2.utils.files import read_regular_file
+from mind2web2.plugin import RUBRIC_SUFFIX, YamlFileError, parsed_rubric, read_regular_file
 
 _Found = tuple[int, str]
 

@@ -6,8 +6,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from mind2web2.scripts.made_up import FieldShape
-from mind2web2.scripts.policies import PolicyRun, PolicyScript
+from mind2web2.plugin import FieldShape, PolicyRun, PolicyScript
 from mind2web2_authoring.answers import Answer
 from mind2web2_authoring.other_values import far_value, other_value
 from mind2web2_authoring.places import Places

@@ -9,15 +9,15 @@ import re
 from collections.abc import Iterator
 from dataclasses import replace
 
-from mind2web2.urls.markdown import (
+from mind2web2.plugin import (
     Address,
     blanked,
     is_outside,
     links_in,
     outermost,
     shown_addresses,
+    undo_markdown_escapes,
 )
-from mind2web2.urls.parts import undo_markdown_escapes
 
 # A DOI may have "<113::AID-CNE9>" or "[0001:ABC]" in it, unlike a tag.
 _DOI_TAIL = (

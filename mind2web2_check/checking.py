@@ -13,25 +13,30 @@ from pathlib import Path
 
 from rich.console import Console
 
-from mind2web2.cli.console import line, plain_console
-from mind2web2.cli.crawl_display import CrawlDisplay
-from mind2web2.cli.estimate import print_estimate
-from mind2web2.cli.evaluate import prepare_settings
-from mind2web2.cli.evaluate_run import run_evaluation
-from mind2web2.cli.event_loop import run_to_exit
-from mind2web2.cli.options import settings_of
-from mind2web2.judge.store import FILE_NAME
-from mind2web2.pages.cited_pages import AgentCache
-from mind2web2.pages.crawl import CrawlProgress
-from mind2web2.pages.shared_words import unfair_sources
-from mind2web2.results.answers import read_answer, select_work
-from mind2web2.results.stored_results import answer_results_dir, latest_result
-from mind2web2.runs.named_judge import judge_spec
-from mind2web2.runs.session import judge_client
-from mind2web2.runs.settings import RunSettings
-from mind2web2.utils.files import write_whole
-from mind2web2.utils.path_config import PathConfig
-from mind2web2.utils.program import command_line
+from mind2web2.plugin import (
+    STORE_NAME,
+    AgentCache,
+    CrawlDisplay,
+    CrawlProgress,
+    PathConfig,
+    RunSettings,
+    answer_results_dir,
+    command_line,
+    judge_client,
+    judge_spec,
+    latest_result,
+    line,
+    plain_console,
+    prepare_settings,
+    print_estimate,
+    read_answer,
+    run_evaluation,
+    run_to_exit,
+    select_work,
+    settings_of,
+    unfair_sources,
+    write_whole,
+)
 from mind2web2_check.figures import Bound
 from mind2web2_check.findings import CheckedReport, checked_report, precision_without
 from mind2web2_check.hints import hints_of
@@ -301,7 +306,7 @@ class _Command:
             work,
             checked=replace(settings),
             is_quiet=True,
-            other_stores=check.of_others(f"eval_results/*/{FILE_NAME}"),
+            other_stores=check.of_others(f"eval_results/*/{STORE_NAME}"),
         )
 
     def _write(self, reports: Sequence[ShownReport]) -> None:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from mind2web2.urls.markdown import Address
+from mind2web2.plugin import Address
 from mind2web2_check.author_year import author_citations
 from mind2web2_check.blocks import Block
 from mind2web2_check.candidates import Candidate, CandidateFinder

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from mind2web2.cli.options import Subcommands
-from mind2web2.pages.archive import DEFAULT_ARCHIVE_URL
-from mind2web2.runs.settings import SETTINGS
+from mind2web2.plugin import DEFAULT_ARCHIVE_URL, SETTINGS, Subcommands
 
 _DESCRIPTION = """\
 Find out whether a report is true: find its statements and the sources that each cites, open the pages, and

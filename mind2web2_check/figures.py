@@ -10,9 +10,7 @@ from typing import Literal
 
 from pydantic import BaseModel
 
-from mind2web2.errors import UsageError
-from mind2web2.statistics.uncertainty import wilson
-from mind2web2.utils.text import percent_within
+from mind2web2.plugin import UsageError, percent_within, wilson
 from mind2web2_check.verdicts import StatementVerdict
 
 FigureName = Literal[

@@ -8,8 +8,7 @@ from operator import itemgetter
 
 from pydantic import BaseModel
 
-from mind2web2.results.result_file import ResultFile
-from mind2web2.utils.text import counted
+from mind2web2.plugin import ResultFile, counted
 from mind2web2_check.figures import Figure, FigureName, figures_of
 from mind2web2_check.sources import SourcePage
 from mind2web2_check.statements import ReadReport

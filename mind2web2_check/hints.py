@@ -9,9 +9,7 @@ from typing import Literal
 
 from pydantic import BaseModel
 
-from mind2web2.urls.parts import lookup_key, split_url
-from mind2web2.utils.facts import Fact, facts_in
-from mind2web2.verification.quotes import find_quote
+from mind2web2.plugin import Fact, facts_in, find_quote, lookup_key, split_url
 from mind2web2_check.sources import SourcePage
 from mind2web2_check.statements import ReadReport, Statement
 

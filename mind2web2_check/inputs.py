@@ -11,11 +11,14 @@ import sys
 from collections.abc import Collection
 from pathlib import Path
 
-from mind2web2.capture.office import office_html
-from mind2web2.capture.page.documents import FetchedDocument
-from mind2web2.errors import DocumentError, UsageError
-from mind2web2.utils.text import as_unicode_text
-from mind2web2.utils.workers import call_in_worker
+from mind2web2.plugin import (
+    DocumentError,
+    FetchedDocument,
+    UsageError,
+    as_unicode_text,
+    call_in_worker,
+    office_html,
+)
 from mind2web2_check.html_text import html_text
 from mind2web2_check.pdf import pdf_markdown
 from mind2web2_check.statements import ReadReport, read_report

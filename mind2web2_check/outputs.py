@@ -12,10 +12,15 @@ from pathlib import Path
 
 from rich.console import Console
 
-from mind2web2.cli.console import line
-from mind2web2.errors import ResultWriteError, UsageError
-from mind2web2.utils.files import write_whole
-from mind2web2.utils.junit import JUnitCase, JUnitSuite, junit_xml
+from mind2web2.plugin import (
+    JUnitCase,
+    JUnitSuite,
+    ResultWriteError,
+    UsageError,
+    junit_xml,
+    line,
+    write_whole,
+)
 from mind2web2_check.findings import MARKS_WITHOUT_SOURCE, CheckedReport, name_lists
 from mind2web2_check.hints import Hint
 from mind2web2_check.statements import ReadReport

@@ -8,12 +8,20 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from mind2web2.urls.visible import visible
-from mind2web2.utils.path_config import PathConfig
-from mind2web2.viewer.catalog import Catalog
-from mind2web2.viewer.keys import AnswerKey, Json
-from mind2web2.viewer.markdown import Node, markdown_tree
-from mind2web2.viewer.report import Block, ReportContent, answer_blocks, pack, write_file
+from mind2web2.plugin import (
+    AnswerKey,
+    Block,
+    Catalog,
+    Json,
+    Node,
+    PathConfig,
+    ReportContent,
+    answer_blocks,
+    markdown_tree,
+    pack,
+    visible,
+    write_file,
+)
 from mind2web2_check.findings import CheckedReport
 from mind2web2_check.scoring import ANSWER, TASK
 

@@ -13,7 +13,7 @@ from statistics import median
 import pypdfium2  # type: ignore[import-untyped] # it ships no types
 from pypdfium2 import raw
 
-from mind2web2.errors import DocumentError
+from mind2web2.plugin import DocumentError
 
 # A program that prints a page adds its date, title, address and number.
 _MARGIN = re.compile(

@@ -11,9 +11,8 @@ import re
 from typing import Any
 from urllib.parse import parse_qs, quote, urlsplit
 
-from mind2web2.evaluator import AggregationStrategy, Evaluator, VerificationNode
-from mind2web2.scripts.loops import only_known
-from mind2web2.verification.extractor import create_evaluator
+from mind2web2 import AggregationStrategy, Evaluator, VerificationNode, create_evaluator
+from mind2web2.plugin import only_known
 from mind2web2_check.claims import (
     AGAIN,
     PROMPT,

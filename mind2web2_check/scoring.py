@@ -5,10 +5,8 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 
-from mind2web2.results.answers import uniform_text
-from mind2web2.results.result_file import ResultFile
-from mind2web2.scoring.scorer import NoScore, Scorer
-from mind2web2.utils.path_config import ScriptFile
+from mind2web2 import NoScore, Scorer
+from mind2web2.plugin import ResultFile, ScriptFile, uniform_text
 from mind2web2_check.findings import CheckedReport, checked_report
 from mind2web2_check.statements import read_report
 

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import groupby, takewhile
 
-from mind2web2.urls.markdown import Address
+from mind2web2.plugin import Address
 from mind2web2_check.blocks import PLAIN_HEADING, Block
 from mind2web2_check.labels import EntryLabel, entry_label, is_short, labels_in
 from mind2web2_check.words import is_list_heading

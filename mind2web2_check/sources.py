@@ -12,17 +12,24 @@ from datetime import UTC, datetime
 from itertools import product
 from urllib.parse import quote, urlencode
 
-from mind2web2.capture.browser_manager import BatchBrowserManager
-from mind2web2.capture.models import CapturedPage, CaptureRecord, PageCapturer
-from mind2web2.capture.pdf import text_of
-from mind2web2.errors import CacheMiss, DocumentError
-from mind2web2.pages.archive import Archive
-from mind2web2.pages.cache import CacheFileSys
-from mind2web2.pages.cited_pages import AgentCache, TaskCitations
-from mind2web2.pages.crawl import CrawlProgress, crawl
-from mind2web2.runs.capturing import capture_settings
-from mind2web2.runs.settings import RunSettings
-from mind2web2.utils.json_text import mapping
+from mind2web2 import CacheFileSys
+from mind2web2.plugin import (
+    AgentCache,
+    Archive,
+    BatchBrowserManager,
+    CacheMiss,
+    CapturedPage,
+    CaptureRecord,
+    CrawlProgress,
+    DocumentError,
+    PageCapturer,
+    RunSettings,
+    TaskCitations,
+    capture_settings,
+    crawl,
+    mapping,
+    text_of,
+)
 from mind2web2_check.rubric import page_address
 from mind2web2_check.verdicts import trouble_of
 

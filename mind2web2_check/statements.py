@@ -11,7 +11,7 @@ from typing import Literal
 
 from pydantic import BaseModel, Field
 
-from mind2web2.urls.visible import visible
+from mind2web2.plugin import visible
 from mind2web2_check.addresses import addresses_in
 from mind2web2_check.blocks import BOLD_LINE, Block, blocks_of
 from mind2web2_check.citations import Citation, read_citations

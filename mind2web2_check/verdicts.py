@@ -8,10 +8,7 @@ from typing import Literal, get_args
 
 from pydantic import BaseModel, computed_field
 
-from mind2web2.results.result_file import ResultFile
-from mind2web2.rubric.verdicts import Evidence, PageCheck, Vote
-from mind2web2.rubric.written_tree import WrittenNode
-from mind2web2.utils.json_text import mapping
+from mind2web2.plugin import Evidence, PageCheck, ResultFile, Vote, WrittenNode, mapping
 from mind2web2_check.claims import StatementClaims
 from mind2web2_check.rubric import CLAIMS, leaf_id, page_address
 from mind2web2_check.statements import ReadReport, Statement

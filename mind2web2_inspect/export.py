@@ -6,8 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from mind2web2.errors import UsageError
-from mind2web2.utils.text import counted
+from mind2web2.plugin import UsageError, counted
 from mind2web2_inspect.inspect_log import write_inspect_log
 
 

@@ -12,16 +12,22 @@ from statistics import fmean, stdev
 from typing import TYPE_CHECKING
 
 from mind2web2 import __version__
-from mind2web2.bridges.tables import AnswerRecord, answer_rows, leaf_records
-from mind2web2.errors import UsageError
-from mind2web2.results.stored_results import answer_dir, answer_results_dir, latest_result
+from mind2web2.plugin import (
+    AnswerRecord,
+    UsageError,
+    answer_dir,
+    answer_results_dir,
+    answer_rows,
+    latest_result,
+    leaf_records,
+)
 from mind2web2_inspect.inspect_texts import explain_leaves
 
 if TYPE_CHECKING:
     from inspect_ai.log import EvalResults, EvalSample
     from inspect_ai.scorer import Score
 
-    from mind2web2.results.result_file import ResultFile
+    from mind2web2.plugin import ResultFile
 
 FORMATS = (".eval", ".json")
 SCORER = "rubric_tree"

@@ -20,11 +20,16 @@ from inspect_ai.scorer import Scorer as InspectScorer
 from inspect_ai.scorer import Target, mean, scorer, stderr
 from inspect_ai.solver import TaskState
 
-from mind2web2.benchmark.tasks import find_tasks, questions_of, select_tasks
-from mind2web2.bridges.tables import leaf_records
-from mind2web2.results.result_file import ResultFile
-from mind2web2.scoring.scorer import Judge, MissingPages, NoScore, Scorer
-from mind2web2.utils.path_config import PathConfig
+from mind2web2 import Judge, NoScore, Scorer
+from mind2web2.plugin import (
+    MissingPages,
+    PathConfig,
+    ResultFile,
+    find_tasks,
+    leaf_records,
+    questions_of,
+    select_tasks,
+)
 from mind2web2_inspect.inspect_texts import explain_leaves
 
 _Function = TypeVar("_Function", bound=Callable[..., object])

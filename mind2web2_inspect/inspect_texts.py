@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from mind2web2.results.result_file import ResultFile
-from mind2web2.rubric.verdicts import Evidence, Vote
-from mind2web2.rubric.written_tree import WrittenNode
+from mind2web2.plugin import Evidence, ResultFile, Vote, WrittenNode
 
 
 def explain_leaves(result: ResultFile) -> str:

@@ -11,20 +11,28 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from mind2web2.errors import JudgeUnusableError, Mind2Web2Error, UsageError
-from mind2web2.judge.budget import Budget
-from mind2web2.judge.judgment import Judgment
-from mind2web2.judge.protocol import AskedQuestion
-from mind2web2.judge.store import FILE_NAME, JudgmentStore
-from mind2web2.judge.usage import RunUsage
-from mind2web2.llm_client.chat import OwnPrice
-from mind2web2.llm_client.prices import set_own_prices
-from mind2web2.results.answers import RunFolders, select_work
-from mind2web2.runs.named_judge import judge_spec
-from mind2web2.runs.run import RunProgress, evaluate_work
-from mind2web2.runs.session import OwnParts, open_run
-from mind2web2.runs.settings import RunSettings
-from mind2web2.scripts.limits import DualSemaphore
+from mind2web2.plugin import (
+    STORE_NAME,
+    AskedQuestion,
+    Budget,
+    DualSemaphore,
+    JudgeUnusableError,
+    Judgment,
+    JudgmentStore,
+    Mind2Web2Error,
+    OwnParts,
+    OwnPrice,
+    RunFolders,
+    RunProgress,
+    RunSettings,
+    RunUsage,
+    UsageError,
+    evaluate_work,
+    judge_spec,
+    open_run,
+    select_work,
+    set_own_prices,
+)
 from mind2web2_ray.connection import version_problem
 
 _NEWS_EVERY_S = 1.0
@@ -117,7 +125,7 @@ def judge_answers(
         root = Path(folder)
         write_files(root, {**shared, **own})
         call = _Call(order, task_id, root, desk, name)
-        store = root / "eval_results" / order.agent_name / FILE_NAME
+        store = root / "eval_results" / order.agent_name / STORE_NAME
         with JudgmentStore(store) as stored:
             stored.add(map(Judgment.model_validate_json, judgments))
         before = files_below(root, root / "eval_results")

@@ -13,10 +13,13 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from mind2web2 import __version__
-from mind2web2.capture.browser_manager import BatchBrowserManager
-from mind2web2.capture.models import CapturedPage, CaptureSettings
-from mind2web2.errors import MachineError
-from mind2web2.urls.parts import normalize_url_for_browser
+from mind2web2.plugin import (
+    BatchBrowserManager,
+    CapturedPage,
+    CaptureSettings,
+    MachineError,
+    normalize_url_for_browser,
+)
 from mind2web2_ray.connection import connect_ray, on_node, version_problem
 
 log = logging.getLogger(__name__)

@@ -12,7 +12,7 @@ from contextlib import asynccontextmanager, nullcontext, suppress
 from typing import Any
 
 from mind2web2 import __version__
-from mind2web2.errors import UsageError
+from mind2web2.plugin import UsageError
 
 log = logging.getLogger(__name__)
 

@@ -20,20 +20,27 @@ from pathlib import Path
 from typing import Any
 
 from mind2web2 import __version__
-from mind2web2.capture.models import CaptureSettings, PageCapturer
-from mind2web2.cli.evaluate_run import run_evaluation
-from mind2web2.errors import JudgeUnusableError, MachineError, UsageError
-from mind2web2.judge.judgment import Judgment
-from mind2web2.judge.usage import TaskUsage
-from mind2web2.llm_client.prices import own_prices
-from mind2web2.results.answers import AnswerJob, TaskWork
-from mind2web2.results.stored_results import latest_result
-from mind2web2.runs.answer import AnswerOutcome, answer_locked
-from mind2web2.runs.concurrency import Concurrency
-from mind2web2.runs.run import AnswerRunner
-from mind2web2.runs.session import Session
-from mind2web2.runs.settings import RunSettings
-from mind2web2.utils.path_config import PathConfig
+from mind2web2.plugin import (
+    AnswerJob,
+    AnswerOutcome,
+    AnswerRunner,
+    CaptureSettings,
+    Concurrency,
+    JudgeUnusableError,
+    Judgment,
+    MachineError,
+    PageCapturer,
+    PathConfig,
+    RunSettings,
+    Session,
+    TaskUsage,
+    TaskWork,
+    UsageError,
+    answer_locked,
+    latest_result,
+    own_prices,
+    run_evaluation,
+)
 from mind2web2_ray.call import Files, Judged, Order, files_below, judge_answers, write_files
 from mind2web2_ray.capturing import BrowserSetup, ray_capturer
 from mind2web2_ray.connection import connect_ray, on_node

@@ -12,16 +12,12 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from mind2web2 import __version__
-from mind2web2.bridges.tables import LeafRecord, leaf_records
-from mind2web2.errors import UsageError
-from mind2web2.plugin import Listener
+from mind2web2.plugin import LeafRecord, Listener, UsageError, leaf_records
 
 if TYPE_CHECKING:
     from opentelemetry.trace import Span, Tracer
 
-    from mind2web2.judge.protocol import AskedQuestion
-    from mind2web2.results.answers import AnswerJob
-    from mind2web2.runs.answer import AnswerOutcome
+    from mind2web2.plugin import AnswerJob, AnswerOutcome, AskedQuestion
 
 Attributes = Mapping[str, str | bool | int | float | None]
 EVENT = "gen_ai.evaluation.result"

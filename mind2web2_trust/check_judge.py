@@ -16,22 +16,29 @@ from rich.console import Console
 from rich.progress import MofNCompleteColumn, Progress, TextColumn
 from rich.table import Table
 
-from mind2web2.analysis.changed_pages import ChangedPages, changed_pages
-from mind2web2.cli.console import line, plain_console, warnings_on
-from mind2web2.cli.displays import duration_text
-from mind2web2.cli.event_loop import run_to_exit
-from mind2web2.cli.options import (
+from mind2web2.plugin import (
+    CHECKS_FOLDER,
+    STORE_NAME,
+    ChangedPages,
+    Estimate,
+    RunSettings,
+    UsageError,
+    changed_pages,
+    check_address,
+    counted,
+    dollars,
+    duration_text,
     given_settings,
+    line,
+    open_run,
+    percent,
+    percent_within,
+    plain_console,
+    points,
+    run_to_exit,
+    warnings_on,
     with_file,
 )
-from mind2web2.errors import UsageError
-from mind2web2.judge.check_record import CHECKS_FOLDER
-from mind2web2.judge.store import FILE_NAME
-from mind2web2.llm_client.settings import check_address
-from mind2web2.runs.session import open_run
-from mind2web2.runs.settings import RunSettings
-from mind2web2.statistics.paired import Estimate
-from mind2web2.utils.text import counted, dollars, percent, percent_within, points
 from mind2web2_trust.judge_check.check import (
     Checking,
     JudgeCheck,
@@ -123,7 +130,7 @@ class _Check:
 
     @property
     def store_path(self) -> Path:
-        return self.results_root / CHECKS_FOLDER / FILE_NAME
+        return self.results_root / CHECKS_FOLDER / STORE_NAME
 
 
 def _chosen_cases(options: argparse.Namespace) -> LabelledSet:

@@ -6,16 +6,17 @@ import argparse
 from dataclasses import replace
 from pathlib import Path
 
-from mind2web2.cli.options import (
+from mind2web2.plugin import (
+    DEFAULT_JUDGE_MODEL,
+    JUDGE_SETTINGS,
+    SETTINGS,
+    Flag,
     Subcommands,
     asking_providers,
     filled,
     positive_int,
     share,
 )
-from mind2web2.llm_client.settings import DEFAULT_JUDGE_MODEL
-from mind2web2.runs.setting import Flag
-from mind2web2.runs.settings import JUDGE_SETTINGS, SETTINGS
 
 DESCRIPTION = """\
 Find out how often a judge is right, before you pay for a run. The command asks it about a labelled set of

@@ -14,35 +14,40 @@ from pathlib import Path
 
 from rich.console import Console
 
-from mind2web2.analysis.judgings import (
+from mind2web2.plugin import (
+    FOLDER_NAMES,
     Figure,
     JudgeAgreement,
     Judging,
+    LoadedResult,
     Repeatability,
-    judge_agreement,
-    repeatability,
-)
-from mind2web2.analysis.strong_sample import StrongSample
-from mind2web2.cli.console import line, plain_console
-from mind2web2.cli.estimate import print_estimate
-from mind2web2.cli.evaluate import prepare_settings
-from mind2web2.cli.evaluate_run import run_evaluation
-from mind2web2.cli.options import given_settings, with_file
-from mind2web2.cli.results.corrections import sample_lines
-from mind2web2.errors import UsageError
-from mind2web2.llm_client.settings import endpoint_of
-from mind2web2.results.answers import TaskWork, select_work
-from mind2web2.results.known_answers import check_record
-from mind2web2.results.stored_results import LoadedResult, latest_results
-from mind2web2.runs.named_judge import judge_spec
-from mind2web2.runs.recorded_settings import recorded_settings
-from mind2web2.runs.session import budget_of
-from mind2web2.runs.settings import (
-    FOLDER_NAMES,
     RunSettings,
+    StrongSample,
+    TaskWork,
+    UsageError,
+    budget_of,
+    check_name,
+    counted,
+    endpoint_of,
+    given_settings,
+    judge_agreement,
+    judge_spec,
+    latest_results,
+    line,
+    number,
+    percent,
+    percent_within,
+    plain_console,
+    prepare_settings,
+    print_estimate,
+    recorded_settings,
+    repeatability,
+    require_results,
+    run_evaluation,
+    sample_lines,
+    select_work,
+    with_file,
 )
-from mind2web2.utils.names import check_name
-from mind2web2.utils.text import counted, number, percent, percent_within
 
 _TIMES = 3
 _JUDGE = (
@@ -119,7 +124,7 @@ def _agent(options: argparse.Namespace) -> _Agent:
     # Folders alone: the judge may come from the results.
     folders = with_file(given, options.takes & set(FOLDER_NAMES), is_announced=False)
     paths = folders.paths
-    check_record(paths.eval_results_root, name)
+    require_results(paths.eval_results_root, name)
     results = [found for _, _, found in latest_results(paths.eval_results_root, name)]
     newest = max(results, key=lambda found: found.path.name, default=None)
     own, is_other = _inherit_judge(given, newest)

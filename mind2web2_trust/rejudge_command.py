@@ -6,16 +6,14 @@ import argparse
 from dataclasses import replace
 from pathlib import Path
 
-from mind2web2.cli.options import (
-    Subcommands,
-    asking_providers,
-    positive_int,
-)
-from mind2web2.runs.settings import (
+from mind2web2.plugin import (
     FOLDER_NAMES,
     SETTINGS,
     RunSettings,
+    Subcommands,
+    asking_providers,
     judging_settings,
+    positive_int,
 )
 
 DESCRIPTION = """\

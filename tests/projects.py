@@ -29,7 +29,7 @@ from mind2web2.cli import evaluate_main
 from mind2web2.judge.caching import CachingJudge
 from mind2web2.judge.client_judge import ClientProvider, as_provider
 from mind2web2.judge.spec import JudgeSpec
-from mind2web2.judge.store import FILE_NAME, JudgmentStore
+from mind2web2.judge.store import STORE_NAME, JudgmentStore
 from mind2web2.llm_client.chat import ChatProvider
 from mind2web2.llm_client.retries import RetryPolicy
 from mind2web2.pages.cache import CacheFileSys
@@ -208,7 +208,7 @@ async def evaluate(
 ) -> list[AnswerOutcome]:
     """Evaluate all of a project's answers by a run in this process; ``client=None`` replays."""
     folders = RunFolders(AGENT, project.paths.cache_root, project.paths.eval_results_root)
-    with JudgmentStore(project.results / FILE_NAME) as store:
+    with JudgmentStore(project.results / STORE_NAME) as store:
         provider = None if client is None else _as_provider(client)
         run = RunParts(
             judge=CachingJudge(settings, provider, store, overwrite=overwrite),

@@ -18,8 +18,7 @@ from mind2web2.analysis.summaries import (
 )
 from mind2web2.errors import UsageError
 from mind2web2.judge.judgment import Judgment
-from mind2web2.judge.store import FILE_NAME as STORE_NAME
-from mind2web2.judge.store import OWN_STORE, JudgmentStore
+from mind2web2.judge.store import OWN_STORE, STORE_NAME, JudgmentStore
 from mind2web2.judge.transfer import copied_store
 from mind2web2.results.agent_summary import AgentSummary
 from mind2web2.results.known_answers import task_answers

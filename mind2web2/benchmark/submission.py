@@ -16,7 +16,7 @@ from mind2web2 import __version__
 from mind2web2.analysis.score_matrix import NO_ANSWER, NO_RUNS
 from mind2web2.analysis.summaries import stored_metrics
 from mind2web2.errors import AnswerError, UsageError
-from mind2web2.judge.store import FILE_NAME, JudgmentStore
+from mind2web2.judge.store import STORE_NAME, JudgmentStore
 from mind2web2.judge.transfer import export_judgments
 from mind2web2.pages.citations import cited_urls
 from mind2web2.results.answer_files import with_unevaluated
@@ -267,9 +267,9 @@ def _members(paths: PathConfig, agent_name: str, scratch: Path) -> Iterator[tupl
         copy = results / task_id / stem / f"{stem}.md"
         if copy.is_file():
             yield _name("eval_results", results, copy), _no_link(copy, results)
-    if (results / FILE_NAME).is_file():
+    if (results / STORE_NAME).is_file():
         exported = scratch / "judgments.jsonl"
-        with JudgmentStore(results / FILE_NAME) as store:
+        with JudgmentStore(results / STORE_NAME) as store:
             export_judgments(store, exported)
         yield f"eval_results/{agent_name}/judgments.jsonl", exported
 

@@ -32,10 +32,11 @@ from mind2web2.cli.event_loop import run_to_exit
 from mind2web2.cli.options import load_function
 from mind2web2.cli.results.tables import removed_tasks_text
 from mind2web2.errors import ResultWriteError, UsageError
+from mind2web2.hooks import Listener
 from mind2web2.judge.caching import CachingJudge
 from mind2web2.judge.other_agents import stores_of_others
 from mind2web2.judge.protocol import AskedQuestion
-from mind2web2.judge.store import FILE_NAME
+from mind2web2.judge.store import STORE_NAME
 from mind2web2.judge.usage import RunUsage
 from mind2web2.results.agent_summary import AgentSummary
 from mind2web2.results.answers import AnswerJob, RunFolders, TaskWork
@@ -63,8 +64,8 @@ from mind2web2.utils.program import command_line
 from mind2web2.utils.text import counted
 
 if TYPE_CHECKING:
+    from mind2web2.hooks import Listener
     from mind2web2.judge.budget import Budget
-    from mind2web2.plugin import Listener
 
 # Opens the machines that evaluate the answers of a run.
 Machines = Callable[[Session], AbstractAsyncContextManager[tuple[AnswerRunner, Concurrency]]]
@@ -192,7 +193,7 @@ async def _run_session_and_report(run: _Run) -> list[AnswerOutcome]:
     settings, folders = run.settings, run.folders
     root = folders.eval_results_root
     roots = (root, run.checked.paths.eval_results_root)
-    judgments = folders.agent_results / FILE_NAME
+    judgments = folders.agent_results / STORE_NAME
     others = run.other_stores
     if others is None:
         others = stores_of_others(root, folders.agent_name)

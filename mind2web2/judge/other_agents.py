@@ -18,7 +18,7 @@ from pydantic import ValidationError
 
 from mind2web2.judge.judgment import Judgment
 from mind2web2.judge.store import (
-    FILE_NAME,
+    STORE_NAME,
     ForeignContentError,
     JudgmentStore,
     missing_columns,
@@ -35,7 +35,7 @@ _BUSY_TIMEOUT_S = 5.0
 
 def stores_of_others(results_root: Path, agent_name: str) -> list[Path]:
     """Return the stores of the other agents below a results root."""
-    found = results_root.glob(f"[!.]*/{FILE_NAME}")
+    found = results_root.glob(f"[!.]*/{STORE_NAME}")
     return sorted(path for path in found if path.parent.name != agent_name and path.is_file())
 
 

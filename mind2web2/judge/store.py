@@ -69,7 +69,7 @@ def refuse_programs(connection: sqlite3.Connection) -> None:
         raise ForeignContentError(f"it holds {programs[0]!r}, which is no table of judgments")
 
 
-FILE_NAME = "judgments.sqlite3"
+STORE_NAME = "judgments.sqlite3"
 # Replies of a model that tell what its next ones may cost.
 _LATEST = 20
 _BATCH = 1000

@@ -122,7 +122,7 @@ def word_count(path: Path) -> int | None:
         return None
 
 
-def check_record(eval_results_root: Path, agent_name: str) -> None:
+def require_results(eval_results_root: Path, agent_name: str) -> None:
     """Make sure that a run has left results of an agent, or the reasons why there are none.
 
     Raises:

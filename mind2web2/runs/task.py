@@ -9,7 +9,7 @@ from typing import Any
 
 from mind2web2.errors import UsageError
 from mind2web2.judge.client_judge import as_provider
-from mind2web2.judge.store import FILE_NAME
+from mind2web2.judge.store import STORE_NAME
 from mind2web2.pages.cache import CacheFileSys
 from mind2web2.results.answers import RunFolders, TaskWork, answer_files, without_empty
 from mind2web2.runs.concurrency import Concurrency
@@ -118,7 +118,7 @@ async def evaluate_task(
         ),
     )
     async with (
-        open_run(settings, folders.agent_results / FILE_NAME, own=own) as run,
+        open_run(settings, folders.agent_results / STORE_NAME, own=own) as run,
         run.at_work(),
     ):
         outcomes = await evaluate_work(

@@ -17,7 +17,7 @@ from typing import Literal, NamedTuple
 
 from mind2web2.errors import Mind2Web2Error, UsageError
 from mind2web2.judge.spec import replaying
-from mind2web2.judge.store import FILE_NAME, JudgmentStore
+from mind2web2.judge.store import STORE_NAME, JudgmentStore
 from mind2web2.judge.transfer import copied_store, open_for_replay
 from mind2web2.pages.cache import CacheFileSys
 from mind2web2.pages.library import PageLibrary
@@ -239,12 +239,12 @@ class _Replay:
 
     def _store(self, made_from: Provenance) -> JudgmentStore:
         """Return a copy of the judgments that a result rests on."""
-        own = self._paths.eval_results_root / self._agent_name / FILE_NAME
+        own = self._paths.eval_results_root / self._agent_name / STORE_NAME
         path = self._replayed_file(made_from) or own
         if path not in self._stores:
             if not path.is_file():
                 raise UsageError(f"no judgments at {path} (--judgments names another file)")
-            copy = copied_store(path, self._folder / f"{len(self._stores)}.{FILE_NAME}")
+            copy = copied_store(path, self._folder / f"{len(self._stores)}.{STORE_NAME}")
             self._stores[path] = open_for_replay(copy)
         return self._stores[path]
 

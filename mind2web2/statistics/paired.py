@@ -84,7 +84,7 @@ class Pair:
     weight: float = 1.0
 
 
-def share(hits: Sequence[bool], weights: Sequence[float] | None = None) -> Estimate:
+def share_of(hits: Sequence[bool], weights: Sequence[float] | None = None) -> Estimate:
     """Return a weighted proportion with Wilson's score interval (Wilson 1927).
 
     With weights, the number of items is the effective one, (sum w)^2 / sum w^2 (Kish 1965).

@@ -1,6 +1,6 @@
 """Parts of plugins: entry points of installed packages, those of this package among them.
 
-A group of entry points is a hook, such as ``mind2web2.commands``; ``mind2web2.plugin`` lists them.
+A group of entry points is a hook, such as ``mind2web2.commands``; ``mind2web2.hooks`` lists them.
 A part is imported when it is used.
 """
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from mind2web2.cli.options import Subcommands, asking_judge, cost_for_good
-from mind2web2.runs.settings import JUDGE_SETTINGS
+from mind2web2.plugin import JUDGE_SETTINGS, Subcommands, asking_judge, cost_for_good
 
 _DESCRIPTION = """\
 Serve tools to an agent over standard input and output, by the Model Context Protocol (extra 'mcp').

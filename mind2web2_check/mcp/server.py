@@ -10,11 +10,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from mind2web2.cli.options import SCORING_DEFAULTS, settings_of
-from mind2web2.cli.scorer_options import scorer_of
-from mind2web2.errors import UsageError
-from mind2web2.scoring.scorer import NoScore, Scorer
-from mind2web2.utils.names import check_name
+from mind2web2 import NoScore, Scorer
+from mind2web2.plugin import SCORING_DEFAULTS, UsageError, check_name, scorer_of, settings_of
 from mind2web2_check.checking import earlier_findings
 from mind2web2_check.outputs import findings_text
 from mind2web2_check.scoring import SCRIPTS, check_report

@@ -19,22 +19,26 @@ from functools import cached_property, partial
 from itertools import combinations
 from statistics import fmean
 
-from mind2web2.errors import JudgeOutputError, Mind2Web2Error
-from mind2web2.judge.caching import CachingJudge
-from mind2web2.judge.check_record import CheckRecord
-from mind2web2.judge.record import JudgeIdentity
-from mind2web2.judge.usage import TaskUsage
-from mind2web2.pages.cache_files import screenshot_bytes
-from mind2web2.rubric.verdicts import QuoteMatch
-from mind2web2.rubric.written_tree import vote_groups
-from mind2web2.statistics.paired import (
+from mind2web2.plugin import (
+    CachingJudge,
+    CheckRecord,
     Estimate,
+    GivenPage,
+    GivenPages,
+    JudgeIdentity,
+    JudgeOutputError,
+    Mind2Web2Error,
     PairedTest,
+    QuoteMatch,
+    SingleQuestion,
+    TaskUsage,
+    ask_all,
     holm,
     paired_test,
-    share,
+    screenshot_bytes,
+    share_of,
+    vote_groups,
 )
-from mind2web2.verification.single_questions import GivenPage, GivenPages, SingleQuestion, ask_all
 from mind2web2_trust.judge_check.drawn_page import (
     can_be_drawn,
     screenshot,
@@ -219,10 +223,10 @@ def rates(outcomes: Iterable[CaseOutcome]) -> Rates:
     replied = [outcome for outcome in outcomes if outcome.is_right is not None]
     right = [outcome.is_right is True for outcome in replied]
     of_false, of_true = (
-        share([not outcome.is_right for outcome in replied if outcome.case.right is verdict])
+        share_of([not outcome.is_right for outcome in replied if outcome.case.right is verdict])
         for verdict in (False, True)
     )
-    return Rates(len(right), sum(right), share(right), of_false, of_true)
+    return Rates(len(right), sum(right), share_of(right), of_false, of_true)
 
 
 @dataclass(frozen=True)

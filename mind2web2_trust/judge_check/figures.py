@@ -6,10 +6,7 @@ from typing import Self
 
 from pydantic import BaseModel, ConfigDict
 
-from mind2web2.judge.check_record import Fitness
-from mind2web2.judge.record import JudgeIdentity
-from mind2web2.statistics.uncertainty import Interval
-from mind2web2.utils.json_text import JsonObject
+from mind2web2.plugin import Fitness, Interval, JsonObject, JudgeIdentity
 from mind2web2_trust.judge_check.check import CaseOutcome, JudgeComparison, Quality, Rates
 from mind2web2_trust.judge_check.labelled_set import LabelledSet
 

@@ -17,7 +17,7 @@ from typing import Any, Literal, NamedTuple
 
 from pydantic import BaseModel, ConfigDict, create_model
 
-from mind2web2.capture.models import TroubleKind
+from mind2web2.plugin import TroubleKind
 
 SHIPPED = Path(__file__).with_name("labelled_set.json.xz")
 FieldKind = Literal["text", "integer", "number", "list"]

@@ -11,7 +11,7 @@ from typing import Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
-from mind2web2.errors import UsageError
+from mind2web2.plugin import UsageError
 from mind2web2_trust.judge_check.labelled_set import LabelledClaim, LabelledPage, LabelledSet
 
 _QUESTION = "Which of these statements does the source support?"

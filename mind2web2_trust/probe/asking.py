@@ -9,11 +9,11 @@ import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from mind2web2.errors import Mind2Web2Error
-from mind2web2.judge.caching import CachingJudge
-from mind2web2.verification.single_questions import (
+from mind2web2.plugin import (
+    CachingJudge,
     GivenPage,
     GivenPages,
+    Mind2Web2Error,
     SingleQuestion,
     ask_all,
 )

@@ -8,15 +8,20 @@ from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 
-from mind2web2.errors import CaptureError
-from mind2web2.pages.cache import CacheFileSys
-from mind2web2.pages.library import PageLibrary, PageRequest
-from mind2web2.pages.prepared_page import PageSettings
-from mind2web2.results.result_file import ResultFile
-from mind2web2.results.stored_results import latest_results
-from mind2web2.rubric.verdicts import PageCheck, Quote, Vote
-from mind2web2.rubric.written_tree import WrittenNode
-from mind2web2.utils.files import read_regular_file
+from mind2web2 import CacheFileSys
+from mind2web2.plugin import (
+    CaptureError,
+    PageCheck,
+    PageLibrary,
+    PageRequest,
+    PageSettings,
+    Quote,
+    ResultFile,
+    Vote,
+    WrittenNode,
+    latest_results,
+    read_regular_file,
+)
 from mind2web2_trust.probe.passages import JudgedPage
 
 log = logging.getLogger(__name__)

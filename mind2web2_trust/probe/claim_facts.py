@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-from mind2web2.utils.facts import Fact, FactKind, facts_of_kind
+from mind2web2.plugin import Fact, FactKind, facts_of_kind
 from mind2web2_trust.probe.passages import JudgedPage
 
 

@@ -4,11 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from mind2web2.cli.options import (
-    Subcommands,
-    positive_int,
-)
-from mind2web2.runs.settings import JUDGE_SETTINGS
+from mind2web2.plugin import JUDGE_SETTINGS, Subcommands, positive_int
 
 _DESCRIPTION = """\
 Would the judge have noticed? Take claims that passed, change the fact on the cited page that supports each

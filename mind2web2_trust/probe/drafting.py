@@ -6,8 +6,7 @@ import asyncio
 from dataclasses import dataclass
 from random import Random
 
-from mind2web2.errors import UsageError
-from mind2web2.utils.text import counted
+from mind2web2.plugin import UsageError, counted
 from mind2web2_trust.probe.cases import Case, CaseReader, PassedClaims
 from mind2web2_trust.probe.changes import change_page
 from mind2web2_trust.probe.edits import CHANGES, CONTROLS, Change, ChangeKind, Discarded

@@ -4,11 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from mind2web2.judge.tokens import text_tokens
-from mind2web2.llm_client.chat import Usage
-from mind2web2.llm_client.prices import total_price_usd
-from mind2web2.statistics.uncertainty import wilson
-from mind2web2.utils.text import counted, dollars, percent
+from mind2web2.plugin import Usage, counted, dollars, percent, text_tokens, total_price_usd, wilson
 from mind2web2_trust.probe.drafting import PROBES_A_CONTROL, Probe
 
 _OUTPUT_TOKENS = 300

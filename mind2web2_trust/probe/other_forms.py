@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from itertools import combinations
 
-from mind2web2.utils.facts import NUMBER_WORDS, Fact, facts_of_kind
+from mind2web2.plugin import NUMBER_WORDS, Fact, facts_of_kind
 from mind2web2_trust.probe.passages import sentences
 
 _SCALES = {"dozen": 12, "hundred": 100, "thousand": 1000, "million": 10**6, "billion": 10**9}

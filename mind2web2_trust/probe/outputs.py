@@ -5,9 +5,7 @@ from __future__ import annotations
 from rich.console import Console
 from rich.table import Table
 
-from mind2web2.analysis.changed_pages import OtherReply, Share
-from mind2web2.cli.console import line
-from mind2web2.utils.text import counted, percent
+from mind2web2.plugin import OtherReply, Share, counted, line, percent
 from mind2web2_trust.probe.report import ProbeReport
 
 _SURVIVORS_SHOWN = 5

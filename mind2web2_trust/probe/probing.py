@@ -14,19 +14,23 @@ from random import Random
 from rich.console import Console
 from rich.progress import MofNCompleteColumn, Progress, TextColumn
 
-from mind2web2.analysis.changed_pages import ChangedPages
-from mind2web2.cli.console import line, plain_console
-from mind2web2.cli.event_loop import run_to_exit
-from mind2web2.cli.options import given_settings, with_file
-from mind2web2.judge.store import FILE_NAME
-from mind2web2.pages.library import PageLibrary
-from mind2web2.results.known_answers import no_results
-from mind2web2.results.stored_results import latest_results
-from mind2web2.runs.session import open_run
-from mind2web2.runs.settings import RunSettings
-from mind2web2.utils.files import write_whole
-from mind2web2.utils.path_config import PathConfig
-from mind2web2.utils.text import counted
+from mind2web2.plugin import (
+    STORE_NAME,
+    ChangedPages,
+    PageLibrary,
+    PathConfig,
+    RunSettings,
+    counted,
+    given_settings,
+    latest_results,
+    line,
+    no_results,
+    open_run,
+    plain_console,
+    run_to_exit,
+    with_file,
+    write_whole,
+)
 from mind2web2_trust.probe.asking import Reply, ask_probes
 from mind2web2_trust.probe.cases import CaseReader, passed_claims
 from mind2web2_trust.probe.drafting import Draft, Drafting, Probe
@@ -140,7 +144,7 @@ async def _ask_judge(
     folder = ChangedPages.folder(plan.agent, settings.model)
     folder.mkdir(parents=True, exist_ok=True)
     limit = asyncio.Semaphore(settings.max_llm_requests)
-    async with open_run(settings, folder / FILE_NAME) as session, session.at_work():
+    async with open_run(settings, folder / STORE_NAME) as session, session.at_work():
         with _progress(console, len(probes)) as advance:
             return await ask_probes(session.judge, probes, limit, advance)
 

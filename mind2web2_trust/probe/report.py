@@ -7,14 +7,15 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
-from mind2web2.analysis.changed_pages import (
+from mind2web2.plugin import (
     ChangedPages,
+    Estimate,
     Excerpt,
     OtherReply,
     Share,
+    binomial_p_value,
+    share_by_task,
 )
-from mind2web2.statistics.agreement import share_by_task
-from mind2web2.statistics.paired import Estimate, binomial_p_value
 from mind2web2_trust.probe.asking import Reply, kinds_asked
 from mind2web2_trust.probe.drafting import Draft
 from mind2web2_trust.probe.edits import CONTROLS

@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from random import Random
 
-from mind2web2.utils.facts import Fact, facts_in, facts_of_kind
+from mind2web2.plugin import Fact, facts_in, facts_of_kind
 from mind2web2_trust.probe.claim_facts import claimed_facts, page_facts, says
 from mind2web2_trust.probe.edits import Change, Discarded, Edit, Kind, apply_edits
 from mind2web2_trust.probe.other_forms import says_otherwise

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from html import escape
 
-from mind2web2.analysis.changed_pages import Excerpt, OtherReply
+from mind2web2.plugin import Excerpt, OtherReply
 from mind2web2_trust.probe.report import ProbeReport
 
 _HEAD = """<!doctype html>

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from random import Random
 
-from mind2web2.utils.facts import NUMBER_WORDS, Fact, facts_in
+from mind2web2.plugin import NUMBER_WORDS, Fact, facts_in
 from mind2web2_trust.probe.claim_facts import page_facts, quoted_facts, says
 from mind2web2_trust.probe.edits import Change, Discarded, Edit, apply_edits
 from mind2web2_trust.probe.other_forms import says_otherwise

@@ -6,7 +6,7 @@ import pytest
 from projects import REPOSITORY, call
 
 from mind2web2.cli import main
-from mind2web2.judge.store import FILE_NAME, JudgmentStore
+from mind2web2.judge.store import STORE_NAME, JudgmentStore
 
 RECORDED = REPOSITORY / "examples" / "judgments.jsonl"
 
@@ -63,12 +63,12 @@ def test_a_damaged_file_is_not_imported_in_part(part):
 @pytest.mark.usefixtures("part")
 def test_a_store_is_no_file_to_import(tmp_path):
     """The error says which files are taken."""
-    with JudgmentStore(tmp_path / FILE_NAME):
+    with JudgmentStore(tmp_path / STORE_NAME):
         pass
-    run = call(main, "import", "judgments", "bot", FILE_NAME)
+    run = call(main, "import", "judgments", "bot", STORE_NAME)
     assert (run.returncode, run.stderr) == (
         2,
-        f"mind2web2: {FILE_NAME} is no .jsonl file: a file of judgments is one that "
+        f"mind2web2: {STORE_NAME} is no .jsonl file: a file of judgments is one that "
         "`mind2web2 export AGENT --judgments FILE` wrote\n",
     )
 
@@ -100,7 +100,7 @@ def test_places_that_cannot_be_written(part):
     run = call(main, "export", "bot", "--judgments", "three.jsonl/x.jsonl")
     assert run.returncode == 2
     assert run.stderr.startswith("mind2web2: cannot write three.jsonl/x.jsonl: ")
-    store = part.parent / "eval_results" / "other" / FILE_NAME
+    store = part.parent / "eval_results" / "other" / STORE_NAME
     store.parent.mkdir()
     store.write_text("no database, though somebody may have put it here. " * 10)
     run = call(main, "import", "judgments", "other", "three.jsonl")
@@ -113,7 +113,7 @@ def test_a_damaged_store_is_no_dead_end(part):
 
     An export has nothing to hand on, and says what helps.
     """
-    store = part.parent / "eval_results" / "bot" / FILE_NAME
+    store = part.parent / "eval_results" / "bot" / STORE_NAME
     store.parent.mkdir(parents=True)
     store.write_text("no database, though somebody may have put it here. " * 10)
     run = call(main, "export", "bot", "--judgments", "out.jsonl")
@@ -129,5 +129,5 @@ def test_another_results_folder(part):
         call(main, "import", "judgments", "bot", "three.jsonl", "--eval-results-root=r").returncode
         == 0
     )
-    with JudgmentStore(part.parent / "r" / "bot" / FILE_NAME) as store:
+    with JudgmentStore(part.parent / "r" / "bot" / STORE_NAME) as store:
         assert len(store.all()) == 3

@@ -9,7 +9,7 @@ from projects import TASK, Project, call, overridden, read_json
 from servers.judge_server import JudgeServer
 
 from mind2web2.cli import evaluate_main, main
-from mind2web2.judge.store import FILE_NAME, JudgmentStore
+from mind2web2.judge.store import STORE_NAME, JudgmentStore
 
 CLAIMS = {"first": ("The lake is deep.", None), "second": ("The lake is cold.", None)}
 # gpt-4o: 40 tokens at $2.50, 60 cached at $1.25 and 10 out at $10 a million.
@@ -160,15 +160,15 @@ def test_answers_that_will_have_no_result_are_listed(project):
 
 def test_judgments_of_another_agent_are_not_asked_again(project, server):
     assert run(server).returncode == 0
-    asked, theirs = len(server.calls), (project.results / FILE_NAME).read_bytes()
+    asked, theirs = len(server.calls), (project.results / STORE_NAME).read_bytes()
     shutil.copytree(project.root / "answers" / "bot", project.root / "answers" / "newer")
     newer = ("--agent_name", "newer")
     assert run(server, *newer).returncode == 0
-    assert (len(server.calls), (project.results / FILE_NAME).read_bytes()) == (
+    assert (len(server.calls), (project.results / STORE_NAME).read_bytes()) == (
         asked,
         theirs,
     )
-    with JudgmentStore(project.results.parent / "newer" / FILE_NAME) as store:
+    with JudgmentStore(project.results.parent / "newer" / STORE_NAME) as store:
         shared = [each for each in store.all() if each.purpose != "gate"]
     assert [each.reused_from for each in shared] == ["bot"] * len(shared)
     scores = [
@@ -187,7 +187,7 @@ def test_a_first_run_follows_the_rule_of_votes(server):
 
 def test_a_damaged_store_of_another_agent_is_left_out(project, server, caplog):
     """The run asks instead, and names it."""
-    other = project.results.parent / "older" / FILE_NAME
+    other = project.results.parent / "older" / STORE_NAME
     other.parent.mkdir(parents=True)
     other.write_bytes(b"no database at all, but long enough to be read" * 100)
     found = run(server)

@@ -21,7 +21,7 @@ from projects import (
 from servers.judge_server import JudgeServer, prompt_text, status
 
 from mind2web2.cli import evaluate_main, main
-from mind2web2.judge.store import FILE_NAME
+from mind2web2.judge.store import STORE_NAME
 from mind2web2.llm_client.window import FIRST_WINDOW
 
 CLAIMS = {
@@ -95,7 +95,7 @@ def test_the_output_of_a_run(project, server):
         TASK,
         "summary.json",
         "run.log",
-        FILE_NAME,
+        STORE_NAME,
     }
 
 
@@ -395,7 +395,7 @@ def test_without_a_key(project, provider, variable):
 
 
 @pytest.mark.parametrize(
-    "obstacle", ["eval_results", "eval_results/bot", f"eval_results/bot/{FILE_NAME}"]
+    "obstacle", ["eval_results", "eval_results/bot", f"eval_results/bot/{STORE_NAME}"]
 )
 def test_results_that_cannot_be_written(project, server, obstacle):
     """One line that names the folder, before anything is asked."""
@@ -413,7 +413,7 @@ def test_results_that_cannot_be_written(project, server, obstacle):
 @pytest.mark.parametrize("obstacle", ["eval_results", "eval_results/bot"])
 def test_replayed_results_that_cannot_be_written(project, server, obstacle):
     assert evaluate(server).returncode == 0
-    (project.results / FILE_NAME).rename(project.root / "kept.sqlite3")
+    (project.results / STORE_NAME).rename(project.root / "kept.sqlite3")
     shutil.rmtree(project.root / "eval_results")
     path = project.root / obstacle
     path.parent.mkdir(parents=True, exist_ok=True)

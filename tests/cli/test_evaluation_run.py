@@ -21,7 +21,7 @@ from projects import (
 )
 from servers.judge_server import JudgeServer, prompt_text
 
-from mind2web2.judge.store import FILE_NAME, JudgmentStore
+from mind2web2.judge.store import STORE_NAME, JudgmentStore
 
 CLAIMS = {
     "first": ("The lake is deep.", None),
@@ -63,7 +63,7 @@ class HoldingJudge:
 
 def stored_claims(project):
     """Return the claims that have stored judgments, one a judgment."""
-    with JudgmentStore(project.results / FILE_NAME) as store:
+    with JudgmentStore(project.results / STORE_NAME) as store:
         return sorted(judgment.claim for judgment in store.all())
 
 

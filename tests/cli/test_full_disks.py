@@ -20,7 +20,7 @@ from servers.judge_server import JudgeServer, status
 from servers.local_http import Answer, LocalHttp
 
 from mind2web2.cli import main
-from mind2web2.judge.store import FILE_NAME, JudgmentStore
+from mind2web2.judge.store import STORE_NAME, JudgmentStore
 
 CLAIMS = {
     f"leaf{number}": (f"The lake has {number} islands. {'So it is. ' * 200}", None)
@@ -93,7 +93,7 @@ def evaluation(judge):
 
 def stored(project):
     """Return how many judgments are stored."""
-    with JudgmentStore(project.results / FILE_NAME) as store:
+    with JudgmentStore(project.results / STORE_NAME) as store:
         return sum(judgment.purpose == "verify" for judgment in store.all())
 
 
@@ -112,7 +112,7 @@ def test_an_evaluation_on_a_full_disk_goes_on_when_there_is_room(project, judge)
     run = run_as_anybody(project, *evaluation(judge), "--max_llm_requests", "2", file_bytes=100_000)
     assert run.returncode == 1, run.stderr
     [reason] = [line for line in run.stdout.splitlines() if line.startswith("No result: ")]
-    assert f"judgments in eval_results/bot/{FILE_NAME} cannot be used: " in reason
+    assert f"judgments in eval_results/bot/{STORE_NAME} cannot be used: " in reason
     assert "room" in reason
     assert "Traceback" not in run.stderr
     asked, kept = len(judge.requests), stored(project)

@@ -12,7 +12,7 @@ from servers.judge_server import JudgeServer, rate_limited, status
 from servers.recorded_replies import RecordedReplies
 
 from mind2web2.cli import evaluate_main, main
-from mind2web2.judge.store import FILE_NAME
+from mind2web2.judge.store import STORE_NAME
 from mind2web2.results.freshness import CHANGED
 from mind2web2.results.result_file import with_checksum
 
@@ -176,7 +176,7 @@ def test_a_result_that_was_changed_is_not_reused(example, monkeypatch):
 
 def test_a_judgment_that_was_changed_shows(example):
     """A store that is edited does not go with the results any more."""
-    with sqlite3.connect(example / "eval_results" / "example" / FILE_NAME) as connection:
+    with sqlite3.connect(example / "eval_results" / "example" / STORE_NAME) as connection:
         connection.execute("UPDATE judgments SET text = replace(text, 'true', 'false')")
     connection.close()
     exit_status, found, _ = verify()
@@ -185,7 +185,7 @@ def test_a_judgment_that_was_changed_shows(example):
 
 
 def test_the_score_of_the_script_that_is_run_again_is_shown(example):
-    with sqlite3.connect(example / "eval_results" / "example" / FILE_NAME) as connection:
+    with sqlite3.connect(example / "eval_results" / "example" / STORE_NAME) as connection:
         connection.execute("UPDATE judgments SET text = replace(text, 'true', 'false')")
     connection.close()
 
@@ -280,7 +280,7 @@ def test_results_of_earlier_tools_are_checked_as_far_as_they_go(tmp_path, monkey
 
 def test_missing_and_damaged_files_are_named(example):
     results = example / "eval_results" / "example"
-    with sqlite3.connect(results / FILE_NAME) as connection:
+    with sqlite3.connect(results / STORE_NAME) as connection:
         connection.execute(
             "DELETE FROM judgments WHERE answer_name = 'answer_2.md' AND task_id = ?",
             [TASK],

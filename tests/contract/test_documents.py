@@ -98,11 +98,11 @@ def test_the_files_to_change_exist():
     assert [path for paths in places for path in paths if not (REPOSITORY / path).exists()] == []
 
 
-def test_the_keys_of_the_settings_file_are_those_of_the_settings():
-    """If this fails, ``make options`` writes the keys."""
+def test_pages_list_the_keys_of_settings_and_the_names_for_products():
+    """If this fails, ``make options`` writes them."""
     writer = runpy.run_path(str(REPOSITORY / "docs/write_options.py"))
-    page = (REPOSITORY / "docs/options.md").read_text(encoding="utf-8")
-    assert page == writer["with_keys"](page)
+    for page in writer["PARTS"]:
+        assert (REPOSITORY / "docs" / page).read_text(encoding="utf-8") == writer["written"](page)
 
 
 def test_documents_name_options_that_exist():

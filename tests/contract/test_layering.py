@@ -32,8 +32,9 @@ ROOMS = (
     "viewer",
     "benchmark",
     "bridges",
-    "plugin",
+    "hooks",
     "cli",
+    "plugin",
     "__main__",
 )
 # Names that eval scripts import; the package itself imports the modules behind them.

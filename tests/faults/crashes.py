@@ -21,7 +21,7 @@ from projects import REPOSITORY
 from servers.judge_server import JudgeServer
 from servers.recorded_replies import RecordedReplies
 
-from mind2web2.judge.store import FILE_NAME
+from mind2web2.judge.store import STORE_NAME
 from mind2web2.utils.files import is_leftover
 
 # The fields that differ between two evaluations of the same answers.
@@ -289,7 +289,7 @@ def in_the_way(results: Path) -> list[Path]:
 def kept_judgments(results: Path) -> set[str]:
     """Return the keys that are stored, read from a copy: opening the store itself would mend it."""
     with tempfile.TemporaryDirectory() as copy:
-        for path in (results / AGENT).glob(f"{FILE_NAME}*"):
+        for path in (results / AGENT).glob(f"{STORE_NAME}*"):
             if not path.name.endswith("-shm"):
                 (Path(copy) / AGENT).mkdir(exist_ok=True)
                 shutil.copy(path, Path(copy) / AGENT / path.name)

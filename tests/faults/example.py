@@ -18,7 +18,7 @@ from servers.recorded_replies import RECORDED
 from mind2web2.judge.caching import CachingJudge
 from mind2web2.judge.judgment import Judgment
 from mind2web2.judge.spec import JudgeSpec
-from mind2web2.judge.store import FILE_NAME, JudgmentStore
+from mind2web2.judge.store import STORE_NAME, JudgmentStore
 from mind2web2.judge.transfer import open_for_replay
 from mind2web2.llm_client.chat import ChatProvider
 from mind2web2.pages.library import PageLibrary
@@ -49,7 +49,7 @@ async def evaluate_example(
     provider: ChatProvider, results: Path, manner: Manner, library: PageLibrary
 ) -> list[AnswerOutcome]:
     """Evaluate the nine answers as the command does and return what became of them."""
-    with JudgmentStore(results / AGENT / FILE_NAME) as store:
+    with JudgmentStore(results / AGENT / STORE_NAME) as store:
         return await _evaluate(CachingJudge(SETTINGS, provider, store), results, manner, library)
 
 
@@ -99,7 +99,7 @@ async def _evaluate(
 
 def stored_judgments(results: Path) -> dict[str, Judgment]:
     """Return the judgments that a run has kept, by key; what it noted beside them is left out."""
-    path = results / AGENT / FILE_NAME
+    path = results / AGENT / STORE_NAME
     if not path.exists():
         return {}
     with JudgmentStore(path) as store:

@@ -19,7 +19,7 @@ from projects import Project, claim_in
 from servers.judge_server import JudgeServer, prompt_text
 from servers.local_http import Answer, LocalHttp
 
-from mind2web2.judge.store import FILE_NAME, JudgmentStore
+from mind2web2.judge.store import STORE_NAME, JudgmentStore
 
 STOPS_WITHIN_S = 2.0
 AT_ONCE_S = 0.5
@@ -165,7 +165,7 @@ def _wait_until(condition: Callable[[], bool], process: Started) -> None:
 
 
 def _stored(project: Project) -> int:
-    path = project.results / FILE_NAME
+    path = project.results / STORE_NAME
     if not path.exists():
         return 0
     with JudgmentStore(path) as store:

@@ -12,7 +12,7 @@ from typing import Any
 from faults.example import AGENT, Name, stored_judgments, tree_of
 
 from mind2web2.judge.judgment import Judgment
-from mind2web2.judge.store import FILE_NAME
+from mind2web2.judge.store import STORE_NAME
 from mind2web2.results.stored_results import answer_results_dir, latest_result
 from mind2web2.results.task_summary import SUMMARY_NAME, UNSCORED_NAME
 from mind2web2.utils.files import is_leftover
@@ -74,7 +74,7 @@ def _tree(results: Path, name: Name) -> dict[str, Any] | None:
 def _is_damaged(path: Path) -> bool:
     if is_leftover(path.name) or path.suffix == ".lock":
         return True
-    if path.name == FILE_NAME:
+    if path.name == STORE_NAME:
         with closing(sqlite3.connect(path)) as connection:
             return connection.execute("PRAGMA integrity_check").fetchone() != ("ok",)
     if path.suffix != ".json":

@@ -13,7 +13,7 @@ from stored_judgments import judgment
 from mind2web2.errors import JudgmentStoreError, Mind2Web2Error
 from mind2web2.judge import store
 from mind2web2.judge.record import JudgeIdentity
-from mind2web2.judge.store import FILE_NAME, JudgmentStore
+from mind2web2.judge.store import STORE_NAME, JudgmentStore
 from mind2web2.judge.transfer import (
     export_judgments,
     open_for_replay,
@@ -26,7 +26,7 @@ from mind2web2.utils.machine import network_file_system
 @pytest.fixture
 def path(tmp_path):
     """Return where a store may be made."""
-    return tmp_path / "bot" / FILE_NAME
+    return tmp_path / "bot" / STORE_NAME
 
 
 @pytest.mark.parametrize(
@@ -392,7 +392,7 @@ def test_a_network_file_system_is_refused(tmp_path, monkeypatch):
         JudgmentStoreError,
         match=r"network file system \(nfs4\).*--eval_results_root.*--shard",
     ):
-        JudgmentStore(tmp_path / "bot" / FILE_NAME)
+        JudgmentStore(tmp_path / "bot" / STORE_NAME)
     assert list(tmp_path.rglob("*.sqlite3*")) == []
 
 
@@ -402,4 +402,4 @@ def test_a_place_where_nothing_can_be_written(tmp_path):
         JudgmentStore(tmp_path / "folder")
     (tmp_path / "file").write_text("")
     with pytest.raises(JudgmentStoreError, match=r"cannot make folder .*file: "):
-        JudgmentStore(tmp_path / "file" / FILE_NAME)
+        JudgmentStore(tmp_path / "file" / STORE_NAME)

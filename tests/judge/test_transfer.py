@@ -7,7 +7,7 @@ from stored_judgments import judgment
 
 from mind2web2.errors import UsageError
 from mind2web2.judge.record import JudgeIdentity
-from mind2web2.judge.store import FILE_NAME, JudgmentStore
+from mind2web2.judge.store import STORE_NAME, JudgmentStore
 from mind2web2.judge.transfer import (
     export_judgments,
     open_for_replay,
@@ -18,7 +18,7 @@ from mind2web2.judge.transfer import (
 @pytest.fixture
 def path(tmp_path):
     """Return where a store may be made."""
-    return tmp_path / "bot" / FILE_NAME
+    return tmp_path / "bot" / STORE_NAME
 
 
 def test_an_export_is_the_same_whatever_the_order_of_arrival(tmp_path):

@@ -20,7 +20,7 @@ from projects import (
 
 from mind2web2 import __version__
 from mind2web2.errors import JudgeDeclinedError, JudgeUnavailableError
-from mind2web2.judge.store import FILE_NAME, JudgmentStore
+from mind2web2.judge.store import STORE_NAME, JudgmentStore
 from mind2web2.results.freshness import CHANGED
 from mind2web2.results.provenance import Provenance
 from mind2web2.utils.files import file_sha256, text_sha256
@@ -459,5 +459,5 @@ async def test_a_result_that_cannot_be_written_is_no_result(project):
     outcome = await only(project)
     assert outcome.result is None
     assert re.match(r"cannot write to .*results: ", outcome.reason)
-    with JudgmentStore(project.results / FILE_NAME) as store:
+    with JudgmentStore(project.results / STORE_NAME) as store:
         assert len(store.all()) == 4

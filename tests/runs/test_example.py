@@ -32,7 +32,7 @@ from servers.recorded_replies import RECORDED, RecordedReplies, question_in
 
 from mind2web2.cli import evaluate_main, main
 from mind2web2.judge.judgment import Judgment
-from mind2web2.judge.store import FILE_NAME
+from mind2web2.judge.store import STORE_NAME
 from mind2web2.judge.transfer import read_judgments
 
 SCORES = read_json(REPOSITORY / "examples" / "expected_scores.json")
@@ -353,7 +353,7 @@ def test_judgments_travel(again, tmp_path):
     assert sum(judgment.purpose != "gate" for judgment in judgments) == JUDGMENT_COUNT
     assert replay(elsewhere, judgments=exported).returncode == 0
     check_scores(elsewhere)
-    assert not (elsewhere / "example" / FILE_NAME).exists()
+    assert not (elsewhere / "example" / STORE_NAME).exists()
     shutil.rmtree(elsewhere)
     for new in (len(judgments), 0):
         run = call(
@@ -367,7 +367,7 @@ def test_judgments_travel(again, tmp_path):
         )
         assert (run.returncode, run.stdout) == (
             0,
-            f"new judgments in {elsewhere}/example/{FILE_NAME}: {new} of {len(judgments)}\n",
+            f"new judgments in {elsewhere}/example/{STORE_NAME}: {new} of {len(judgments)}\n",
         )
     assert replay(elsewhere, judgments=None).returncode == 0
     check_scores(elsewhere)

@@ -11,7 +11,7 @@ from projects import Project, call, claim_in, clean_environment, read_json, run_
 from servers.judge_server import JudgeServer, prompt_text
 
 from mind2web2.cli import main
-from mind2web2.judge.store import FILE_NAME, JudgmentStore
+from mind2web2.judge.store import STORE_NAME, JudgmentStore
 from mind2web2.results.result_file import with_checksum
 from mind2web2.results.shards import Shard
 
@@ -84,7 +84,7 @@ def metrics(root):
 
 def stored(root):
     """Return the keys of the stored judgments."""
-    with JudgmentStore(Path(root, "bot", FILE_NAME)) as store:
+    with JudgmentStore(Path(root, "bot", STORE_NAME)) as store:
         return [judgment.key for judgment in store.all()]
 
 
@@ -112,7 +112,7 @@ def test_merged_shards_equal_one_whole_run(machines):
     merged = files("all")
     assert merge(1, 2, 3).returncode == 0
     assert {name for name, content in files("all").items() if content != merged.get(name)} <= {
-        f"all/bot/{FILE_NAME}"
+        f"all/bot/{STORE_NAME}"
     }
     assert sorted(stored("all")) == sorted(stored("w/eval_results"))
 
@@ -220,10 +220,10 @@ def test_other_judges_and_scripts_are_conflicts(machines):
     assert run.returncode == 1
     assert "Conflict: bot: scores of different judges or votes: o4-mini, other-judge" in run.stdout
     assert "judged by different versions of its script" in run.stdout
-    with JudgmentStore(machines / "2/eval_results/bot" / FILE_NAME) as store:
+    with JudgmentStore(machines / "2/eval_results/bot" / STORE_NAME) as store:
         judgments = [each.model_copy(update={"text": "other"}) for each in store.all()]
-    (machines / "2/eval_results/bot" / FILE_NAME).unlink()
-    with JudgmentStore(machines / "2/eval_results/bot" / FILE_NAME) as store:
+    (machines / "2/eval_results/bot" / STORE_NAME).unlink()
+    with JudgmentStore(machines / "2/eval_results/bot" / STORE_NAME) as store:
         store.add(judgments)
     assert "has other replies of the judge to the same requests, of " in merge(2).stdout
 
@@ -298,10 +298,10 @@ def test_no_link_of_a_machine_is_followed(machines, name):
 
 
 def test_a_damaged_store_of_a_machine_is_named(machines):
-    (machines / "2" / "eval_results" / "bot" / FILE_NAME).write_bytes(b"damaged" * 1000)
+    (machines / "2" / "eval_results" / "bot" / STORE_NAME).write_bytes(b"damaged" * 1000)
     run = merge("1", "2")
     assert (run.returncode, run.stderr.count("\n")) == (2, 1)
-    assert f"2/eval_results/bot/{FILE_NAME} cannot be used" in run.stderr
+    assert f"2/eval_results/bot/{STORE_NAME} cannot be used" in run.stderr
     assert "with --judgments" not in run.stderr and "move the file away" in run.stderr
 
 

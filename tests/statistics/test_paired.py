@@ -16,8 +16,8 @@ from mind2web2.statistics.paired import (
     gwet_ac1,
     holm,
     paired_test,
-    share,
     share_difference,
+    share_of,
 )
 
 DIFFERENCES = [0.3, -0.1, 0.25, 0.0, 0.5, 0.125, -0.2, 0.4, 0.05, 0.15]
@@ -150,7 +150,7 @@ def test_kappa_and_ac1_are_those_of_published_implementations(
 
 def test_nothing_is_made_up_without_data():
     """A rater who gives one label throughout leaves kappa undetermined, not 0."""
-    assert cohen_kappa([]) == gwet_ac1([]) == share([]) == UNKNOWN
+    assert cohen_kappa([]) == gwet_ac1([]) == share_of([]) == UNKNOWN
     assert cohen_kappa([Pair(True, True)] * 9) == UNKNOWN
     assert cohen_kappa(pairs((4, 0, 1, 0))) == cohen_kappa(pairs((0, 0, 1, 4))) == UNKNOWN
     assert gwet_ac1([Pair(True, True)] * 9).value == 1
@@ -158,17 +158,17 @@ def test_nothing_is_made_up_without_data():
 
 def test_share_has_wilsons_interval():
     """Figures of R's prop.test(8, 10, correct = FALSE) and binom::binom.wilson(0, 20)."""
-    found = share([True] * 8 + [False] * 2)
+    found = share_of([True] * 8 + [False] * 2)
     assert (found.low, found.high) == pytest.approx((0.4901625, 0.9433178), abs=1e-6)
-    assert share([False] * 20).high == pytest.approx(0.1611252, abs=1e-6)
+    assert share_of([False] * 20).high == pytest.approx(0.1611252, abs=1e-6)
 
 
 def test_a_share_of_weighted_items_is_as_certain_as_their_effective_number():
     """Items that weigh next to nothing add no certainty; equal weights are as none."""
     hits = [True, True, False, True]
-    few = share(hits)
-    assert share(hits, [7.0] * 4) == few
-    padded = share([*hits, *[True] * 96], [1.0] * 4 + [1e-9] * 96)
+    few = share_of(hits)
+    assert share_of(hits, [7.0] * 4) == few
+    padded = share_of([*hits, *[True] * 96], [1.0] * 4 + [1e-9] * 96)
     assert (padded.value, padded.low, padded.high) == pytest.approx((few.value, few.low, few.high))
 
 

@@ -18,7 +18,7 @@ from mind2web2.cli.results.chosen import chosen_tasks
 from mind2web2.cli.results.comparison_tables import print_ranking, print_verdict
 from mind2web2.cli.results.corrections import pair_lines
 from mind2web2.errors import UsageError
-from mind2web2.results.known_answers import check_record
+from mind2web2.results.known_answers import require_results
 from mind2web2.results.shards import shard_caution
 from mind2web2.runs.settings import RunSettings
 from mind2web2.utils.names import check_name
@@ -92,5 +92,5 @@ def _results_folder(settings: RunSettings, name: str) -> Path:
         folder = Path(name)
     else:
         folder = settings.paths.eval_results_root / check_name("agent", name)
-    check_record(folder.parent, folder.name)
+    require_results(folder.parent, folder.name)
     return folder

@@ -21,7 +21,7 @@ from mind2web2.cli.console import line, plain_console, warnings_on
 from mind2web2.cli.options import settings_of
 from mind2web2.cli.results.judgments import write_judgments
 from mind2web2.errors import UsageError
-from mind2web2.results.known_answers import check_record
+from mind2web2.results.known_answers import require_results
 from mind2web2.utils.entry_points import load_parts
 from mind2web2.utils.names import check_name
 from mind2web2.utils.text import counted
@@ -36,7 +36,7 @@ def run(options: argparse.Namespace) -> int:
     root = settings.paths.eval_results_root
     if options.judgments is None:
         for name in names:
-            check_record(root, name)
+            require_results(root, name)
     console = plain_console()
     if options.output is None:
         return _write_other(options, names, root, console)

@@ -10,7 +10,7 @@ from mind2web2.cli.console import line, plain_console
 from mind2web2.cli.options import settings_of
 from mind2web2.errors import UsageError
 from mind2web2.judge.record import JudgeIdentity
-from mind2web2.judge.store import FILE_NAME, JudgmentStore
+from mind2web2.judge.store import STORE_NAME, JudgmentStore
 from mind2web2.judge.transfer import export_judgments, judgments_named, read_judgments
 from mind2web2.results.stored_results import latest_results
 from mind2web2.utils.names import check_name
@@ -26,7 +26,7 @@ def write_judgments(output: Path, agent_name: str, eval_results_root: Path) -> N
     """
     if output.suffix != ".jsonl":
         raise UsageError(f"{output}: a file of judgments ends in .jsonl")
-    store_path = eval_results_root / agent_name / FILE_NAME
+    store_path = eval_results_root / agent_name / STORE_NAME
     if not store_path.is_file():
         evaluate = command_line("evaluate", agent_name)
         raise UsageError(
@@ -78,7 +78,7 @@ def _options_for(judge: JudgeIdentity, judges: Sequence[JudgeIdentity]) -> list[
 def run_import(options: argparse.Namespace) -> int:
     """Add a file's judgments to the agent's."""
     root = settings_of(options).paths.eval_results_root
-    path = root / check_name("agent", options.agent) / FILE_NAME
+    path = root / check_name("agent", options.agent) / STORE_NAME
     judgments = list(read_judgments(options.file))
     with JudgmentStore(path) as store:
         added, total = store.add(judgments), len(judgments)

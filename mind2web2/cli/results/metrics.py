@@ -35,7 +35,7 @@ from mind2web2.cli.results.tables import (
 )
 from mind2web2.errors import UsageError
 from mind2web2.pages.barred import barred_list
-from mind2web2.results.known_answers import check_record, no_results
+from mind2web2.results.known_answers import no_results, require_results
 from mind2web2.results.scored_answer import NEVER_EVALUATED
 from mind2web2.utils.names import check_name
 from mind2web2.utils.program import command_line, program
@@ -150,7 +150,7 @@ def _report_agent(
 ) -> ReportedAgent:
     paths = settings.paths
     root = paths.eval_results_root
-    check_record(root, name)
+    require_results(root, name)
     found = agent_report(
         paths,
         name,

@@ -20,7 +20,12 @@ from mind2web2.cli.options import settings_of
 from mind2web2.cli.results.stored_values import stored_values
 from mind2web2.errors import Mind2Web2Error, UsageError
 from mind2web2.pages.cache import CacheFileSys
-from mind2web2.results.known_answers import agent_answers, check_record, folder_names, task_answers
+from mind2web2.results.known_answers import (
+    agent_answers,
+    folder_names,
+    require_results,
+    task_answers,
+)
 from mind2web2.results.result_file import ResultFile
 from mind2web2.results.scored_answer import ScoredAnswer, result_facts
 from mind2web2.results.stored_results import (
@@ -57,7 +62,7 @@ def run(options: argparse.Namespace) -> int:
         raise UsageError("--failed needs an answer: mind2web2 show AGENT TASK ANSWER --failed")
     settings = settings_of(options)
     root = settings.paths.eval_results_root
-    check_record(root, agent_name)
+    require_results(root, agent_name)
     console = plain_console()
     with warnings_on(console):
         if options.task is None:

@@ -11,7 +11,7 @@ from pathlib import Path
 from mind2web2.cli.console import line, plain_console, print_table
 from mind2web2.cli.options import settings_of
 from mind2web2.errors import UsageError
-from mind2web2.results.known_answers import check_record
+from mind2web2.results.known_answers import require_results
 from mind2web2.runs.settings import RunSettings
 from mind2web2.runs.verification import KINDS, Check, Finding, check_results
 from mind2web2.utils.names import check_name, name_list, natural_key
@@ -38,7 +38,7 @@ def run(options: argparse.Namespace) -> int:
 
 def _check_results(settings: RunSettings, agent_name: str) -> list[Check]:
     paths = settings.paths
-    check_record(paths.eval_results_root, agent_name)
+    require_results(paths.eval_results_root, agent_name)
     paths.script_versions()  # raises where a pinned version does not exist
     judgments = None if settings.judgments is None else Path(settings.judgments)
     if judgments is not None and not judgments.is_file():

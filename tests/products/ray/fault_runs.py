@@ -38,7 +38,7 @@ from servers.judge_server import JudgeServer
 from servers.machines import Machine, Machines
 from servers.ray_cluster import RayCluster
 
-from mind2web2.judge.store import FILE_NAME, JudgmentStore
+from mind2web2.judge.store import STORE_NAME, JudgmentStore
 from mind2web2.judge.transfer import judgments_named
 from mind2web2.results.stored_results import latest_results
 
@@ -171,7 +171,7 @@ def compared(project: Project, plain: Project) -> tuple[int, int]:
         one[:2] != other[:2] or not one[2].content.is_same_but_run(other[2].content)
         for one, other in pairs
     )
-    with JudgmentStore(project.results / FILE_NAME) as own:
+    with JudgmentStore(project.results / STORE_NAME) as own:
         stored = {judgment.key for judgment in own.all()}
     lost = judgments_named([found.content.document for *_, found in results[1]]) - stored
     return wrong, len(lost)

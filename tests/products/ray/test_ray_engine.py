@@ -14,7 +14,7 @@ from servers.ray_cluster import RayCluster
 
 from mind2web2.capture.models import CaptureSettings, NetworkSettings
 from mind2web2.cli import evaluate_main, main
-from mind2web2.judge.store import FILE_NAME, JudgmentStore
+from mind2web2.judge.store import STORE_NAME, JudgmentStore
 from mind2web2_ray.capturing import BrowserSetup, ray_capturer
 
 ANSWERS, CHECKS, KILLED_AFTER = 8, 5, 40
@@ -100,7 +100,7 @@ def test_a_node_that_dies_changes_no_result(cluster, project, tmp_path):
         assert (again.returncode, len(judge.calls)) == (0, asked)
     assert scores(project) == scores(plain)
     assert set(scores(plain).values()) == {(CHECKS - 1) / CHECKS}
-    with JudgmentStore(project.results / FILE_NAME) as store:
+    with JudgmentStore(project.results / STORE_NAME) as store:
         assert len(store.all()) == requests
     cluster.add_a_node()
 

@@ -11,7 +11,7 @@ from evaluations import tree_nodes
 from projects import QUICK_RETRY, ClaimJudge, Project, evaluate, outcomes_by_name
 from servers.judge_server import JudgeServer
 
-from mind2web2.judge.store import FILE_NAME, JudgmentStore
+from mind2web2.judge.store import STORE_NAME, JudgmentStore
 from mind2web2.llm_client import LLMClient
 from mind2web2.pages.captures import SharedCaptures
 from mind2web2.scripts.isolation import rpc
@@ -93,7 +93,7 @@ async def test_a_forged_failure_of_a_check_is_no_judgment(project, name):
     forged, other = await outcomes_by_server(project, body)
     assert (forged.result, forged.reason) == (None, "forged")
     assert other.score == 1.0
-    with JudgmentStore(project.results / FILE_NAME) as store:
+    with JudgmentStore(project.results / STORE_NAME) as store:
         assert {judgment.purpose for judgment in store.all()} == {"verify"}
 
 

@@ -21,7 +21,7 @@ from mind2web2.errors import CaptureError, JudgeUnavailableError
 from mind2web2.judge.answer_judge import AnswerJudge
 from mind2web2.judge.caching import CachingJudge
 from mind2web2.judge.spec import JudgeSpec
-from mind2web2.judge.store import FILE_NAME, JudgmentStore
+from mind2web2.judge.store import STORE_NAME, JudgmentStore
 from mind2web2.llm_client import LLMClient
 from mind2web2.llm_client.chat import ChatReply, Usage
 from mind2web2.pages.captures import SharedCaptures
@@ -151,7 +151,7 @@ async def results_of(project, judge, *, captures=None):
     The result leaves out what differs from run to run.
     """
     folders = RunFolders(AGENT, project.paths.cache_root, project.paths.eval_results_root)
-    with JudgmentStore(project.results / FILE_NAME) as store:
+    with JudgmentStore(project.results / STORE_NAME) as store:
         run_judge = CachingJudge(JudgeSpec("o4-mini"), judge, store)
         run = RunParts(
             judge=run_judge,
@@ -375,7 +375,7 @@ async def test_a_reply_that_the_scripts_template_refuses_is_repaired(tmp_path):
     requests = []
     with JudgeServer(faults=faults) as server:
         for where in PLACES:
-            (project.results / FILE_NAME).unlink(missing_ok=True)
+            (project.results / STORE_NAME).unlink(missing_ok=True)
             async with LLMClient(
                 "openai",
                 is_async=True,

@@ -33,7 +33,6 @@ from mind2web2.plugin import (
     PathConfig,
     RunSettings,
     Session,
-    TaskUsage,
     TaskWork,
     UsageError,
     answer_locked,
@@ -367,7 +366,7 @@ class _Cluster:
         self._store(judged.judgments)
         usage, theirs = self._session.judge.usage, judged.usage
         for task_id, own in theirs.tasks.items():
-            usage.tasks[task_id] = usage.tasks.get(task_id, TaskUsage()) + own
+            usage.tasks[task_id] += own
         usage.slowdown.refusals += theirs.slowdown.refusals
         usage.slowdown.waited_s += theirs.slowdown.waited_s
         usage.retries.reasons = Counter(usage.retries.reasons) + Counter(theirs.retries.reasons)

@@ -18,7 +18,6 @@ from mind2web2.judge.caching import CachingJudge
 from mind2web2.judge.judgment import Judgment
 from mind2web2.judge.permit import AnswerLimits, NotAskedError, Turn
 from mind2web2.judge.protocol import JudgeSession, QuestionContext, unexpected
-from mind2web2.judge.usage import tokens_of, usage_of
 from mind2web2.llm_client.chat import ChatReply, ChatRequest, Limit, Usage
 from mind2web2.rubric.verdicts import ServiceAnswer
 
@@ -95,7 +94,7 @@ class AnswerJudge(JudgeSession):
             raise self.fail(error) from error.__cause__
         except Exception as error:
             raise self.fail(unexpected(error)) from error
-        self.ledger.usage += usage_of(judgment, self._run.price)
+        self.ledger.usage += judgment.usage(self._run.price)
         self.ledger.served.append((reply.served_model, reply.system_fingerprint))
         self.ledger.note_created(judgment.created)
         if reply.declined is not None:
@@ -123,7 +122,7 @@ def _as_reply(judgment: Judgment, request: ChatRequest) -> ChatReply:
         text=judgment.text,
         value=value,
         declined=judgment.text if judgment.outcome == "declined" else None,
-        usage=tokens_of(judgment),
+        usage=judgment.tokens,
         served_model=judgment.served_model,
         system_fingerprint=judgment.system_fingerprint,
         attempts=judgment.attempts,

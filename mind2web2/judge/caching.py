@@ -32,7 +32,7 @@ from mind2web2.judge.protocol import (
 from mind2web2.judge.record import REPLAY, JudgeIdentity, JudgeRecord
 from mind2web2.judge.spec import JudgeSpec
 from mind2web2.judge.store import JudgmentStore
-from mind2web2.judge.usage import RunUsage, usage_of
+from mind2web2.judge.usage import RunUsage
 from mind2web2.llm_client.chat import (
     ChatProvider,
     ChatReply,
@@ -159,7 +159,7 @@ class CachingJudge:
                 if stored is not None and (
                     self._is_replayed(stored) or await _fits(stored, request)
                 ):
-                    self.usage.of(source[0]).reused += usage_of(stored, self.price)
+                    self.usage.tasks[source[0]].reused += stored.usage(self.price)
                     return stored
                 if self._provider is None:
                     raise JudgmentMissingError(_missing(subject, source))
@@ -374,7 +374,7 @@ class CachingJudge:
         cost_usd = total_price_usd(
             usages, self.settings.model, share=self._price_share, own=self.price
         )
-        self.usage.of(task_id).asked += replace(
+        self.usage.tasks[task_id].asked += replace(
             reply.usage,
             judgments=judgments,
             requests=reply.attempts,

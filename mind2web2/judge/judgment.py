@@ -5,12 +5,14 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import lru_cache
 from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from mind2web2.llm_client.chat import ChatRequest, Message
+from mind2web2.llm_client.chat import ChatRequest, Message, OwnPrice, Usage
+from mind2web2.llm_client.prices import total_price_usd
 from mind2web2.prompts import HashedText
 
 # The share of the list price, at OpenAI and at Azure.
@@ -72,6 +74,27 @@ class Judgment(BaseModel):
     def price_share(self) -> float:
         """Return which share of the list price its requests cost."""
         return FLEX_PRICE_SHARE if self.batch else 1.0
+
+    @property
+    def tokens(self) -> Usage:
+        """Return the tokens of its requests."""
+        return Usage(
+            self.input_tokens,
+            self.cached_tokens,
+            self.output_tokens,
+            self.cache_write_tokens,
+        )
+
+    def usage(self, price: OwnPrice | None) -> Usage:
+        """Return its usage at the time of its request, with dollars where known.
+
+        Args:
+            price: of the judge's model, for a judgment without dollars.
+        """
+        tokens, cost_usd = self.tokens, self.cost_usd
+        if cost_usd is None:
+            cost_usd = total_price_usd([tokens], self.model, share=self.price_share, own=price)
+        return replace(tokens, judgments=1, requests=self.attempts, cost_usd=cost_usd)
 
 
 def judgment_key(request: ChatRequest, trial: int) -> str:

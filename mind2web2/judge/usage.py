@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from collections import defaultdict
+from dataclasses import dataclass, field
+from functools import partial
 from typing import TypedDict
 
-from mind2web2.judge.judgment import Judgment
-from mind2web2.llm_client.chat import OwnPrice, Retries, Slowdown, Usage
-from mind2web2.llm_client.prices import total_price_usd
+from mind2web2.llm_client.chat import Retries, Slowdown, Usage
 
 
 class UsageEntry(TypedDict):
@@ -52,13 +52,9 @@ class TaskUsage:
 class RunUsage:
     """Usage of a run by task, with the delays by rate limits and the retries."""
 
-    tasks: dict[str, TaskUsage] = field(default_factory=dict)
+    tasks: dict[str, TaskUsage] = field(default_factory=partial(defaultdict, TaskUsage))
     slowdown: Slowdown = field(default_factory=Slowdown)
     retries: Retries = field(default_factory=Retries)
-
-    def of(self, task_id: str) -> TaskUsage:
-        """Return the usage of a task."""
-        return self.tasks.setdefault(task_id, TaskUsage())
 
     def total(self) -> TaskUsage:
         """Return the usage of all tasks together."""
@@ -75,26 +71,3 @@ def _as_json(usage: Usage) -> UsageEntry:
         "output_tokens": usage.output_tokens,
         "cost_usd": usage.rounded_usd,
     }
-
-
-def tokens_of(judgment: Judgment) -> Usage:
-    """Return the tokens of a stored judgment."""
-    return Usage(
-        judgment.input_tokens,
-        judgment.cached_tokens,
-        judgment.output_tokens,
-        judgment.cache_write_tokens,
-    )
-
-
-def usage_of(judgment: Judgment, price: OwnPrice | None = None) -> Usage:
-    """Return the usage of a stored judgment at the time of its request, with dollars where known.
-
-    Args:
-        price: of the judge's model, for a judgment without dollars.
-    """
-    tokens = tokens_of(judgment)
-    cost_usd = judgment.cost_usd
-    if cost_usd is None:
-        cost_usd = total_price_usd([tokens], judgment.model, share=judgment.price_share, own=price)
-    return replace(tokens, judgments=1, requests=judgment.attempts, cost_usd=cost_usd)

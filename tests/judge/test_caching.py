@@ -241,7 +241,7 @@ async def test_a_judgment_of_the_flex_tier_costs_half(store):
     await answer_judge(run).ask(question(), subject(), None)
     [kept] = store.all()
     assert (kept.batch, kept.cost_usd) == (True, pytest.approx(0.000275 / 2))
-    assert run.usage.of("task").asked.cost_usd == pytest.approx(0.000275 / 2)
+    assert run.usage.tasks["task"].asked.cost_usd == pytest.approx(0.000275 / 2)
 
 
 async def test_a_reused_judgment_without_dollars_has_the_judges_own_price(store):
@@ -250,7 +250,7 @@ async def test_a_reused_judgment_without_dollars_has_the_judges_own_price(store)
     await answer_judge(CachingJudge(settings, Provider(), store)).ask(*ask)
     priced = CachingJudge(replace(settings, price=OwnPrice(1.0, 2.0)), Provider(), store)
     await answer_judge(priced).ask(*ask)
-    assert priced.usage.of("task").reused.cost_usd == pytest.approx(120 / 1e6)
+    assert priced.usage.tasks["task"].reused.cost_usd == pytest.approx(120 / 1e6)
 
 
 async def test_a_replay_asks_no_service(store):

@@ -112,9 +112,9 @@ ONE = Usage(100, 60, 10, judgments=1, requests=2, cost_usd=0.5)
 
 def test_tasks_add_up():
     usage = RunUsage()
-    usage.of("lake").asked += ONE
-    usage.of("lake").reused += ONE
-    usage.of("hill").asked += ONE
+    usage.tasks["lake"].asked += ONE
+    usage.tasks["lake"].reused += ONE
+    usage.tasks["hill"].asked += ONE
     total = usage.total()
     assert total.asked == Usage(200, 120, 20, judgments=2, requests=4, cost_usd=1.0)
     assert total.reused == ONE
@@ -122,7 +122,7 @@ def test_tasks_add_up():
 
 def test_one_unknown_price_makes_the_sum_unknown():
     usage = RunUsage()
-    usage.of("lake").asked += Usage(cost_usd=None)
-    usage.of("hill").asked += ONE
+    usage.tasks["lake"].asked += Usage(cost_usd=None)
+    usage.tasks["hill"].asked += ONE
     assert usage.total().asked.cost_usd is None
     assert usage.total().as_json()["asked"]["cost_usd"] is None

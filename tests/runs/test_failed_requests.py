@@ -74,7 +74,7 @@ async def test_an_outage_shows_in_the_table():
     with JudgeServer(faults=[status(500)] * 9) as server:
         run = await asked(server, JudgeUnavailableError)
     assert asked_counts(run)[:2] == (0, len(server.requests)) == (0, QUICK_RETRY.tries)
-    assert run.usage.of("lake").asked.requests == QUICK_RETRY.tries
+    assert run.usage.tasks["lake"].asked.requests == QUICK_RETRY.tries
     assert totals_text(run.usage).endswith("; 2 requests tried again (500: 2)")
 
 
@@ -82,8 +82,8 @@ async def test_a_server_that_is_not_there_is_sent_nothing():
     with JudgeServer() as server:
         pass
     run = await asked(server, JudgeAccessError)
-    assert run.usage.total().asked.requests == run.usage.of("lake").asked.requests == 0
-    assert run.usage.of("lake").asked.unreported_requests == 0
+    assert run.usage.total().asked.requests == run.usage.tasks["lake"].asked.requests == 0
+    assert run.usage.tasks["lake"].asked.unreported_requests == 0
 
 
 async def test_a_connection_that_breaks_off_has_carried_a_request():
@@ -141,7 +141,7 @@ async def test_a_cancelled_question_is_counted():
             await asyncio.gather(question, return_exceptions=True)
             gone.set()
     assert asked_counts(run)[:2] == (0, 1)
-    assert run.usage.of("lake").asked.unreported_requests == 1
+    assert run.usage.tasks["lake"].asked.unreported_requests == 1
 
 
 @pytest.mark.parametrize(
@@ -154,7 +154,7 @@ async def test_requests_without_reported_tokens_are_counted(faults, tokens, unto
         faults=faults, input_tokens=tokens, cached_tokens=0, output_tokens=tokens
     ) as server:
         run = await asked(server)
-    assert run.usage.of("lake").asked.unreported_requests == untold
+    assert run.usage.tasks["lake"].asked.unreported_requests == untold
     write_usage(tmp_path, run)
     newest = json.loads((tmp_path / USAGE_NAME).read_text(encoding="utf-8"))["newest_run"]
     assert newest["tasks"]["lake"]["asked"]["untold_requests"] == untold
@@ -177,7 +177,7 @@ async def test_a_request_that_timed_out_has_no_reported_tokens():
     with JudgeServer(reply) as server:
         run = await asked(server, retry=replace(QUICK_RETRY, request_timeout_s=2))
         gone.set()
-    took = run.usage.of("lake").asked
+    took = run.usage.tasks["lake"].asked
     assert (took.judgments, took.requests, took.unreported_requests) == (1, 2, 1)
 
 
@@ -194,7 +194,7 @@ async def test_each_request_has_its_own_price(tmp_path):
     assert price_usd(Usage(400_000, 0, 20), "gpt-5.4") > 2.5 * one_usd
     assert run.usage.total().asked.cost_usd == pytest.approx(2 * one_usd)
     assert run.budget.spent_usd == pytest.approx(2 * one_usd)
-    assert again.usage.of("lake").reused.cost_usd == pytest.approx(2 * one_usd)
+    assert again.usage.tasks["lake"].reused.cost_usd == pytest.approx(2 * one_usd)
 
 
 async def test_failed_requests_count_in_the_budget():
@@ -207,7 +207,7 @@ def test_runs_that_end_at_the_same_time_are_all_kept(tmp_path):
     """None writes over what another has just added."""
     with JudgmentStore(None) as store:
         run = CachingJudge(JudgeSpec("o4-mini"), None, store)
-    run.usage.of("lake").asked += Usage(1, 0, 1, requests=1, cost_usd=0.5)
+    run.usage.tasks["lake"].asked += Usage(1, 0, 1, requests=1, cost_usd=0.5)
     with ThreadPoolExecutor(8) as threads:
         list(threads.map(lambda _: write_usage(tmp_path, run), range(24)))
     assert len(json.loads((tmp_path / USAGE_NAME).read_text(encoding="utf-8"))["runs"]) == 24

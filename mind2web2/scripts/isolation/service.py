@@ -29,7 +29,6 @@ from mind2web2.judge.judgment import problem_of
 from mind2web2.judge.permit import NotAskedError, Turn
 from mind2web2.judge.protocol import JudgeLedger, QuestionContext
 from mind2web2.judge.service_request import ServiceRequest
-from mind2web2.judge.usage import usage_of
 from mind2web2.llm_client.chat import REFUSED_PARAMETERS, ChatReply, ChatRequest, ReplyCheck
 from mind2web2.llm_client.messages import checked_messages, with_fewer_images
 from mind2web2.pages.answer_cache import AnswerCache
@@ -315,7 +314,7 @@ class RunAnswers:
         for key in self._asked.keys() - set(used):
             for judgment in self._asked[key].judge.asked:
                 run = self._run.judge
-                run.spent_for_nothing += usage_of(judgment, run.price)
+                run.spent_for_nothing += judgment.usage(run.price)
 
     def error_of(self, key: str) -> Mind2Web2Error | None:
         """Return why a question has no reply."""

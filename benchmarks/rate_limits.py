@@ -41,8 +41,7 @@ from mind2web2.llm_client.chat import (
     Usage,
 )
 from mind2web2.llm_client.failures import RequestFailedError
-from mind2web2.llm_client.retries import Attempts, RetryPolicy
-from mind2web2.llm_client.window import Window
+from mind2web2.llm_client.retries import Attempts, RetryPolicy, Window
 
 AT_ONCE = 30
 LATENCY_S = 0.3
@@ -124,12 +123,10 @@ def served(server: SimulatedServer, seconds: float, at_once: int = AT_ONCE) -> N
 
     async def ask(window: Window, limit: asyncio.Semaphore) -> None:
         while True:
-            await Attempts(RetryPolicy(), limit, window, Retries(), SentRequests()).send(
-                server.send
-            )
+            await Attempts(window, limit, Retries(), SentRequests()).send(server.send)
 
     async def main() -> None:
-        window, limit = Window(Slowdown()), asyncio.Semaphore(at_once)
+        window, limit = Window(RetryPolicy(), Slowdown()), asyncio.Semaphore(at_once)
         asking = [asyncio.ensure_future(ask(window, limit)) for _ in range(3 * at_once)]
         await asyncio.wait(asking, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
         for task in asking:
@@ -306,10 +303,9 @@ def show_one_slot(latency_s: float = 20.0, questions: int = 104) -> None:
         return Completion("yes")
 
     async def main() -> None:
-        window, limit = Window(Slowdown()), asyncio.Semaphore(AT_ONCE)
+        window, limit = Window(RetryPolicy(), Slowdown()), asyncio.Semaphore(AT_ONCE)
         asking = (
-            Attempts(RetryPolicy(), limit, window, Retries(), SentRequests()).send(send)
-            for _ in range(questions)
+            Attempts(window, limit, Retries(), SentRequests()).send(send) for _ in range(questions)
         )
         await asyncio.gather(*asking)
 

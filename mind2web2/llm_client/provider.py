@@ -46,6 +46,7 @@ from mind2web2.llm_client.retries import (
     SECOND_CONNECTION_S,
     Attempts,
     RetryPolicy,
+    Window,
 )
 from mind2web2.llm_client.structured_output import (
     InvalidOutputError,
@@ -58,7 +59,6 @@ from mind2web2.llm_client.transport import (
     Transport,
     WireRequest,
 )
-from mind2web2.llm_client.window import Window
 from mind2web2.utils.names import did_you_mean
 from mind2web2.utils.shown_text import one_line
 
@@ -121,9 +121,9 @@ class ProviderClient(AsyncCalls):
         """Answer one request, as ``ChatProvider.chat`` promises."""
         if request.model not in self._windows:
             # Servers count the requests to each model separately.
-            self._windows[request.model] = self._retry.window(self.slowdown)
+            self._windows[request.model] = Window(self._retry, self.slowdown)
         window = self._windows[request.model]
-        attempts = Attempts(self._retry, limit, window, self.retries, request.sent)
+        attempts = Attempts(window, limit, self.retries, request.sent)
         exchange = _Exchange(self._transport, self._capabilities, request, attempts, self.retries)
         try:
             reply = await exchange.reply()

@@ -1,25 +1,38 @@
-"""Sends each request until it has a reply.
+"""When requests to a model are sent: how many at once, and which ones again.
 
-The module says which failures are tried again, how often and for how long.
+- The window begins small and grows by one with each reply (slow start), until the server has
+  refused two requests in a row (429) or let one time out. Then it halves, and grows slowly.
+- It does not grow to where a request would wait for a reply longer than it may: if a server
+  answers one request after the other, a reply takes as long as those before it.
+- When most questions fail and none is answered, all requests wait: as long as ``Retry-After``
+  says, or some seconds. Then single requests probe the server, and slow start begins again.
+- A request is sent again after failures that can pass, for as long as the policy says.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
+import math
 import random
 import time
-from collections.abc import Awaitable, Callable
-from contextlib import nullcontext
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager, nullcontext, suppress
 from dataclasses import dataclass
 
 from mind2web2.llm_client.chat import Completion, Limit, Retries, SentRequests, Slowdown, Usage
 from mind2web2.llm_client.failures import RequestFailedError
-from mind2web2.llm_client.window import Window
 
 log = logging.getLogger(__name__)
 
-
+FIRST_WINDOW = 8
+_GROWTH = 0.02
+_LEAST_GROWTH = 0.1
+# The part of a request's time limit that its reply may take before the window stops to grow.
+_MOST_OF_TIMEOUT = 0.8
+# More questions than the votes on one claim: one text may break a server over and over.
+_MANY = 4
+_PROBE_INTERVALS_S = (1.0, 5.0)
 # Before a server that took no connection is tried once more.
 SECOND_CONNECTION_S = 1.0
 # A request that the server refuses so often while it accepts others fails, too.
@@ -49,10 +62,6 @@ class RetryPolicy:
     longest_wait_s: float = 60.0
     request_timeout_s: float = 300.0
 
-    def window(self, slowdown: Slowdown) -> Window:
-        """Return a window for the requests to a model."""
-        return Window(slowdown, self.request_timeout_s, self.total_s, self.outage_wait_s)
-
     def wait_s(self, number: int, failure: RequestFailedError) -> float:
         """Return the seconds to wait after so many failures, at least ``Retry-After``.
 
@@ -63,26 +72,166 @@ class RetryPolicy:
         return max(wished_s, random.uniform(longest_s / 2, longest_s))
 
 
+@dataclass(frozen=True, slots=True)
+class Sent:
+    """A request that may be sent: its number and how many others were in flight."""
+
+    number: int
+    at_s: float
+    others: int
+
+
+class Window:
+    """Lets requests to one model pass.
+
+    Args:
+        slowdown: updated by this window.
+    """
+
+    def __init__(self, policy: RetryPolicy, slowdown: Slowdown) -> None:
+        self.policy = policy
+        self._slowdown = slowdown
+        self._size = float(FIRST_WINDOW)
+        self._slow_start_until = math.inf
+        self._in_flight = 0
+        self._number = 0
+        # Requests up to this number say nothing about the present size, which is tried once a later
+        # one has a reply.
+        self._settled_number = 0
+        self._is_tried = True
+        self._paused_until_s = -math.inf
+        self._changed = asyncio.Event()
+        self._succeeded_at_s = -math.inf
+        # Since the latest reply: the questions that failed by the server's fault, and since when.
+        self._failing: set[object] = set()
+        self._failing_since_s = math.inf
+        self._failed_at_s = -math.inf
+        self._failure = RequestFailedError("")
+
+    @asynccontextmanager
+    async def passing(self) -> AsyncIterator[Sent]:
+        """Wait until a request may be sent; it is in flight during the ``with`` block.
+
+        Raises:
+            RequestFailedError: the last failure, if the server has failed for too long.
+        """
+        arrived_s = now_s = _now_s()
+        while self._in_flight >= int(self._size) or self._paused_until_s > now_s:
+            # A probe in flight may succeed; a failure of the same answer's other requests would
+            # cancel it.
+            has_seen_failure = not self._in_flight and arrived_s <= self._failed_at_s
+            if has_seen_failure and self.has_given_up(self._failure):
+                raise self._failure
+            await self._wait()
+            now_s = _now_s()
+        self._number += 1
+        sent = Sent(self._number, now_s, self._in_flight)
+        self._in_flight += 1
+        try:
+            yield sent
+        finally:
+            self._in_flight -= 1
+            self._changed.set()
+            self._changed = asyncio.Event()
+
+    def succeeded(self, sent: Sent) -> None:
+        """Learn from a reply."""
+        now_s = self._succeeded_at_s = _now_s()
+        self._is_tried |= sent.number > self._settled_number
+        self._failing.clear()
+        self._failing_since_s = math.inf
+        in_flight = sent.others + 1
+        latency_s = max(now_s - sent.at_s, 1e-6)
+        most = in_flight * _MOST_OF_TIMEOUT * self.policy.request_timeout_s / latency_s
+        if in_flight >= self._size / 2 and self._size < most:
+            is_slow_start = self._size < self._slow_start_until
+            self._size += 1 if is_slow_start else max(_LEAST_GROWTH, _GROWTH * self._size)
+
+    def failed(self, sent: Sent, failure: RequestFailedError, question: object) -> None:
+        """Learn from a failure by the server's fault.
+
+        Args:
+            question: several requests may be its.
+        """
+        if not failure.is_of_server:
+            return
+        self._failure, self._failed_at_s = failure, _now_s()
+        self._failing_since_s = min(self._failing_since_s, self._failed_at_s)
+        self._failing.add(question)
+        self._slowdown.refusals += failure.is_too_fast
+        if failure.is_timeout:
+            log.warning(
+                "%s, with %d requests in flight; if the judge's server answers few at once, say so: "
+                "--max_llm_requests 4",
+                failure,
+                self._in_flight,
+                extra={"alike": "judge request: no answer in time"},
+            )
+        if len(self._failing) >= max(_MANY, self._in_flight):
+            if sent.number > self._settled_number:
+                self._pause(failure)
+        elif self._is_tried and (failure.is_timeout or self._is_refused_twice(failure)):
+            self._size = self._slow_start_until = max(1.0, self._size / 2)
+            self._settled_number = self._number
+            self._is_tried = False
+            log.info("judge's limit reached in_flight=%.0f reason=%s", self._size, failure.kind)
+
+    def _is_refused_twice(self, failure: RequestFailedError) -> bool:
+        """Tell whether two requests in a row were refused: a single refusal is no limit."""
+        return failure.is_too_fast and len(self._failing) > 1
+
+    def is_outage(self, failure: RequestFailedError, since_s: float) -> bool:
+        """Tell whether a failure is the server's own, which has replied to nothing since then."""
+        is_down = failure.is_unreachable or (failure.is_of_server and len(self._failing) >= _MANY)
+        return is_down and not failure.is_too_fast and self._succeeded_at_s < since_s
+
+    def has_given_up(self, failure: RequestFailedError, wait_s: float = 0.0) -> bool:
+        """Tell whether the server will have failed in this way for too long after this wait."""
+        patience_s = self.policy.total_s if failure.is_too_fast else self.policy.outage_wait_s
+        return _now_s() + wait_s - self._failing_since_s >= patience_s
+
+    def _pause(self, failure: RequestFailedError) -> None:
+        """Let all requests wait, then send one at a time."""
+        shortest_s, longest_s = _PROBE_INTERVALS_S
+        wait_s = failure.retry_after_s
+        if wait_s is None or wait_s >= self.policy.total_s:
+            failing_s = self._failed_at_s - self._failing_since_s
+            wait_s = min(max(failing_s / 2, shortest_s), longest_s)
+        self._size = 1.0
+        self._settled_number = self._number
+        self._paused_until_s = max(self._paused_until_s, self._failed_at_s + wait_s)
+        log.warning(
+            "all requests to the judge wait for %.0f s: %s",
+            wait_s,
+            failure,
+            extra={"alike": "all requests to the judge wait"},
+        )
+
+    async def _wait(self) -> None:
+        """Wait until a request has ended, or the end of the pause if none has to."""
+        started_s = _now_s()
+        is_full = self._in_flight >= int(self._size)
+        with suppress(TimeoutError):
+            async with asyncio.timeout_at(None if is_full else self._paused_until_s):
+                await self._changed.wait()
+        if self._settled_number:
+            self._slowdown.waited_s += _now_s() - started_s
+
+
 class Attempts:
     """Sends the requests of one question, retries them, and counts those that were sent.
 
     Args:
-        limit: entered around each HTTP request, not during a wait between two tries.
         window: shared by all requests to a model.
+        limit: entered around each HTTP request, not during a wait between two tries.
         sent: of the question; counts requests beside those of this call.
     """
 
     def __init__(
-        self,
-        policy: RetryPolicy,
-        limit: Limit | None,
-        window: Window,
-        retries: Retries,
-        sent: SentRequests,
+        self, window: Window, limit: Limit | None, retries: Retries, sent: SentRequests
     ) -> None:
         self.made = 0
         self._sent = sent
-        self._policy = policy
         self._limit: Limit = nullcontext() if limit is None else limit
         self._window = window
         self._retries = retries
@@ -105,15 +254,17 @@ class Attempts:
                 # While others succeed, the fault is this request's own.
                 is_outage = self._window.is_outage(failure, started_s)
                 is_soon = is_outage or failure.is_too_fast
-                wait_s = self._policy.wait_s(min(failures, 3) if is_soon else failures, failure)
+                wait_s = self._window.policy.wait_s(
+                    min(failures, 3) if is_soon else failures, failure
+                )
                 if failure.is_too_fast:
                     tries += _SHARE_OF_REFUSAL
                 elif not is_outage:
                     tries += 1
                 has_given_up = is_soon and self._window.has_given_up(failure, wait_s)
                 failure.is_outage = is_outage and has_given_up
-                is_final = tries >= self._policy.tries or not failure.can_pass
-                if is_final or has_given_up or wait_s >= self._policy.total_s:
+                is_final = tries >= self._window.policy.tries or not failure.can_pass
+                if is_final or has_given_up or wait_s >= self._window.policy.total_s:
                     raise
                 log.warning(
                     "judge request failed, retrying in %.1f s: %s",
@@ -136,7 +287,7 @@ class Attempts:
                 self._retries.note(earlier.kind)
             self._sent.first_sent_ns = self._sent.first_sent_ns or time.time_ns()
             self._count(1)
-            timeout_s = self._policy.request_timeout_s
+            timeout_s = self._window.policy.request_timeout_s
             try:
                 # The whole exchange: a client's own timeout starts again with every byte.
                 async with asyncio.timeout(timeout_s):
@@ -159,3 +310,7 @@ class Attempts:
     def _count(self, requests: int) -> None:
         self.made += requests
         self._sent.requests += requests
+
+
+def _now_s() -> float:
+    return asyncio.get_running_loop().time()

@@ -22,7 +22,7 @@ from servers.judge_server import JudgeServer, prompt_text, status
 
 from mind2web2.cli import evaluate_main, main
 from mind2web2.judge.store import STORE_NAME
-from mind2web2.llm_client.window import FIRST_WINDOW
+from mind2web2.llm_client.retries import FIRST_WINDOW
 
 CLAIMS = {
     "first": ("The lake is deep.", None),

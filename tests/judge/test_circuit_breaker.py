@@ -33,7 +33,7 @@ from mind2web2.judge.permit import AnswerLimits
 from mind2web2.judge.protocol import QuestionContext
 from mind2web2.judge.spec import JudgeSpec
 from mind2web2.judge.store import JudgmentStore
-from mind2web2.llm_client import LLMClient, window
+from mind2web2.llm_client import LLMClient, retries
 from mind2web2.llm_client.chat import ChatRequest
 from mind2web2.verification.run_questions import BinaryEvalResult
 
@@ -266,7 +266,7 @@ class EnteredLimit(asyncio.Semaphore):
 
 async def test_after_rejections_of_many_answers_the_requests_in_flight_decide(monkeypatch):
     """A reply to one of them lets the waiting requests pass."""
-    monkeypatch.setattr(window, "FIRST_WINDOW", ENOUGH + 1)
+    monkeypatch.setattr(retries, "FIRST_WINDOW", ENOUGH + 1)
     slow, all_are_sent = SlowReply(), threading.Barrier(ENOUGH)
 
     def reply(body):

@@ -28,7 +28,7 @@ from mind2web2.errors import (
     JudgeUnavailableError,
     UsageError,
 )
-from mind2web2.llm_client import window
+from mind2web2.llm_client import retries
 from mind2web2.llm_client.base_client import AsyncOpenAIClient
 from mind2web2.llm_client.chat import ChatRequest, Usage
 from mind2web2.llm_client.retries import RetryPolicy
@@ -426,7 +426,7 @@ async def test_the_limit_holds_for_requests(quick):
 
 async def test_two_hundred_requests_fit_at_once(monkeypatch):
     """The pool of connections lets all of them reach the server before one is answered."""
-    monkeypatch.setattr(window, "FIRST_WINDOW", 200)
+    monkeypatch.setattr(retries, "FIRST_WINDOW", 200)
     everybody = threading.Barrier(200)
 
     def wait_for_everybody(_body):

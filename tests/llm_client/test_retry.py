@@ -9,8 +9,7 @@ from virtual_time import run_virtually
 
 from mind2web2.llm_client.chat import Completion, Retries, SentRequests, Slowdown
 from mind2web2.llm_client.failures import RequestFailedError
-from mind2web2.llm_client.retries import Attempts, RetryPolicy
-from mind2web2.llm_client.window import Window
+from mind2web2.llm_client.retries import Attempts, RetryPolicy, Window
 from mind2web2.utils.retry_after import retry_after_s
 
 
@@ -57,7 +56,7 @@ def test_a_wait_is_never_shorter_than_the_server_asks():
 
 async def failing_attempts(policy, failure):
     """Return how many requests were made for something that always fails like this."""
-    attempts = Attempts(policy, None, policy.window(Slowdown()), Retries(), SentRequests())
+    attempts = Attempts(Window(policy, Slowdown()), None, Retries(), SentRequests())
 
     async def fail():
         raise failure
@@ -88,11 +87,8 @@ def outage_of(seconds, failure, **policy):
         return Completion("yes")
 
     async def main():
-        window = RetryPolicy(**policy).window(Slowdown())
-        tries = [
-            Attempts(RetryPolicy(**policy), None, window, Retries(), SentRequests()).send(send)
-            for _ in range(10)
-        ]
+        window = Window(RetryPolicy(**policy), Slowdown())
+        tries = [Attempts(window, None, Retries(), SentRequests()).send(send) for _ in range(10)]
         return await asyncio.gather(*tries, return_exceptions=True)
 
     return run_virtually(main())
@@ -129,11 +125,8 @@ def test_few_questions_that_fail_are_no_outage():
         raise RequestFailedError("crash", status=500)
 
     async def main():
-        window = Window(Slowdown())
-        tries = [
-            Attempts(RetryPolicy(), None, window, Retries(), SentRequests()).send(broken)
-            for _ in range(3)
-        ]
+        window = Window(RetryPolicy(), Slowdown())
+        tries = [Attempts(window, None, Retries(), SentRequests()).send(broken) for _ in range(3)]
         return await asyncio.gather(*tries, return_exceptions=True)
 
     ended, took_s = run_virtually(main())
@@ -145,16 +138,16 @@ def test_a_request_that_breaks_a_server_fails_after_its_tries():
     """The server serves others between, so it is not an outage."""
 
     async def main():
-        window = Window(Slowdown())
+        window = Window(RetryPolicy(), Slowdown())
 
         async def good():
             return Completion("yes")
 
         async def bad():
-            await Attempts(RetryPolicy(), None, window, Retries(), SentRequests()).send(good)
+            await Attempts(window, None, Retries(), SentRequests()).send(good)
             raise RequestFailedError("crashed", status=502)
 
-        attempts = Attempts(RetryPolicy(), None, window, Retries(), SentRequests())
+        attempts = Attempts(window, None, Retries(), SentRequests())
         with pytest.raises(RequestFailedError, match="crashed"):
             await attempts.send(bad)
         return attempts.made
@@ -165,7 +158,7 @@ def test_a_request_that_breaks_a_server_fails_after_its_tries():
 
 async def test_cancellation_is_not_retried(quick):
     """A cancelled request stays cancelled."""
-    attempts = Attempts(quick, None, quick.window(Slowdown()), Retries(), SentRequests())
+    attempts = Attempts(Window(quick, Slowdown()), None, Retries(), SentRequests())
 
     async def request():
         raise asyncio.CancelledError

@@ -8,8 +8,7 @@ from virtual_time import run_virtually
 
 from mind2web2.llm_client.chat import Completion, Retries, SentRequests, Slowdown
 from mind2web2.llm_client.failures import RequestFailedError
-from mind2web2.llm_client.retries import Attempts, RetryPolicy
-from mind2web2.llm_client.window import FIRST_WINDOW, Window
+from mind2web2.llm_client.retries import FIRST_WINDOW, Attempts, RetryPolicy, Window
 
 
 class SimulatedServer:
@@ -49,9 +48,9 @@ def ask(server, count, at_once=30, policy=None):
     policy = policy or RetryPolicy()
 
     async def main():
-        window, limit = policy.window(Slowdown()), asyncio.Semaphore(at_once)
+        window, limit = Window(policy, Slowdown()), asyncio.Semaphore(at_once)
         asking = (
-            Attempts(policy, limit, window, Retries(), SentRequests()).send(server.send)
+            Attempts(window, limit, Retries(), SentRequests()).send(server.send)
             for _ in range(count)
         )
         return await asyncio.gather(*asking, return_exceptions=True)
@@ -137,7 +136,7 @@ def test_after_an_outage_the_rate_is_soon_what_it_was():
 
 def test_cancelled_requests_take_no_place():
     async def main():
-        window = Window(Slowdown())
+        window = Window(RetryPolicy(), Slowdown())
         async with asyncio.timeout(5):
             for _ in range(3):
                 waiting = [asyncio.create_task(_hold(window)) for _ in range(FIRST_WINDOW + 5)]

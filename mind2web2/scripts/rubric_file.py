@@ -293,8 +293,7 @@ class RubricFile(_Part):
         """
         given = equals.value
         text = given if isinstance(given, str) else json.dumps(given)
-        spec = self.field_at(equals.field, inside)
-        kind = field_type(last_name(equals.field), spec)
+        kind = self.type_at(equals.field, inside)
         if equals.compare == "number" or kind in ("number", "integer"):
             number = number_of(text)
             if number is None:
@@ -346,15 +345,15 @@ class RubricFile(_Part):
             raise ValueError(f"no field '{path}'")
         return found
 
+    def type_at(self, path: str, inside: str | None = None) -> FieldType | None:
+        """Return the type of the field that a path names, ``None`` for a group; as ``field_at``."""
+        spec = self.field_at(path, inside)
+        return None if spec.fields else field_type(path.rpartition(".")[2], spec)
+
 
 def is_address(source: str) -> bool:
     """Tell whether a source is an address itself, and names no field."""
     return source.startswith(("https://", "http://"))
-
-
-def last_name(path: str) -> str:
-    """Return the last name of a dotted path."""
-    return path.rpartition(".")[2]
 
 
 def field_type(name: str, spec: FieldSpec) -> FieldType:

@@ -25,9 +25,7 @@ from mind2web2.scripts.rubric_file import (
     Root,
     RubricFile,
     RubricNode,
-    field_type,
     is_address,
-    last_name,
     numbered,
 )
 from mind2web2.scripts.yaml_lines import (
@@ -308,17 +306,14 @@ class _Checks:
     def _value_faults(self, place: Place, path: str, inside: str | None) -> Iterator[_Fault]:
         """Check that a path leads to one value that can stand in a sentence."""
         try:
-            spec = self._rubric.field_at(path, inside)
+            kind = self._rubric.type_at(path, inside)
         except ValueError as error:
             yield place, str(error)
             return
-        if spec.fields:
-            yield (
-                place,
-                f"'{path}' is a group: name one of its fields, such as "
-                f"{path}.{next(iter(spec.fields))}",
-            )
-        elif field_type(last_name(path), spec) == "urls":
+        if kind is None:
+            first = next(iter(self._rubric.field_at(path, inside).fields))
+            yield place, f"'{path}' is a group: name one of its fields, such as {path}.{first}"
+        elif kind == "urls":
             yield (
                 place,
                 f"'{path}' holds addresses: a claim takes values (addresses belong to sources)",
@@ -364,11 +359,11 @@ class _Checks:
             if path == FROM_ANSWER or is_address(path):
                 continue
             try:
-                spec = self._rubric.field_at(path, inside)
+                kind = self._rubric.type_at(path, inside)
             except ValueError as error:
                 yield (*place, "sources"), str(error)
                 continue
-            if spec.fields or field_type(last_name(path), spec) != "urls":
+            if kind != "urls":
                 yield (
                     (*place, "sources"),
                     f"'{path}' holds no addresses: name a field of type urls",

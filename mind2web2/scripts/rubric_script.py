@@ -22,9 +22,8 @@ from mind2web2.scripts.rubric_file import (
     RubricNode,
     field_type,
     is_address,
-    last_name,
 )
-from mind2web2.scripts.rubric_reading import parsed_rubric
+from mind2web2.scripts.rubric_reading import parsed_rubric, placeholders
 
 _TYPES: Mapping[FieldType, str] = {
     "text": "str | None = None",
@@ -224,14 +223,14 @@ class _Body:
             if node.for_each is None:
                 yield from self._node(node, parent, inside, indent)
                 continue
-            count, kind = (
-                self._rubric.extract[node.for_each].list,
-                self._classes[node.for_each],
-            )
-            items = f"first_items(values.{node.for_each}, {count}, {kind})"
-            yield f"{indent}items = {items}\n"
+            yield f"{indent}items = {self._items(node.for_each)}\n"
             yield f"{indent}for number, item in enumerate(items, start=1):\n"
             yield from self._node(node, parent, node.for_each, indent + "    ")
+
+    def _items(self, name: str) -> str:
+        """Return the items of a list that count."""
+        count = self._rubric.extract[name].list
+        return f"first_items(values.{name}, {count}, {self._classes[name]})"
 
     def _node(
         self, node: RubricNode, parent: str, inside: str | None, indent: str
@@ -280,7 +279,8 @@ class _Body:
     def _claim_arguments(self, node: Condition, name: str, inside: str | None) -> dict[str, str]:
         """Return the arguments of a claim, whose leaf may be None."""
         claim = node.claim or ""
-        values = {path: self._value(path) for path in _paths(claim)}
+        paths = [path for path in placeholders(claim) if path != NUMBER]
+        values = {path: self._value(path) for path in paths}
         arguments = {"claim": self._text(claim, inside), "node": name}
         if FROM_ANSWER not in node.sources:
             fields = [path for path in node.sources if not is_address(path)]
@@ -315,11 +315,7 @@ class _Body:
             if first == ITEM:
                 yield f"is_new(item.{field}, [other.{field} for other in items[: number - 1]])"
             else:
-                count, kind = self._rubric.extract[first].list, self._classes[first]
-                yield (
-                    f"all_different(each.{field} for each in first_items(values.{first}, "
-                    f"{count}, {kind}))"
-                )
+                yield f"all_different(each.{field} for each in {self._items(first)})"
         if node.any_of:
             alternatives = (self._alternative(each, inside) for each in node.any_of)
             yield f"any([{', '.join(alternatives)}])"
@@ -344,8 +340,7 @@ class _Body:
     def _present(self, path: str, node: Condition, inside: str | None) -> str:
         if path == ITEM:
             return path
-        spec = self._rubric.field_at(path, inside)
-        is_urls = not spec.fields and field_type(last_name(path), spec) == "urls"
+        is_urls = self._rubric.type_at(path, inside) == "urls"
         return self._addresses(path, node) if is_urls else self._value(path)
 
     def _bounded_value(self, limit: Limit) -> str:
@@ -417,9 +412,9 @@ class _Body:
         return f'f"{"".join(pieces)}"'
 
     def _placeholder(self, path: str, inside: str | None) -> str:
-        spec = self._rubric.field_at(path, inside)
         value = self._value(path)
-        return value if field_type(last_name(path), spec) == "text" else f"shown({value})"
+        is_text = self._rubric.type_at(path, inside) == "text"
+        return value if is_text else f"shown({value})"
 
 
 def _literal(text: str) -> str:
@@ -432,13 +427,6 @@ def _escape(text: str) -> str:
     return "".join(
         escapes.get(char, char if char.isprintable() else repr(char)[1:-1]) for char in text
     )
-
-
-def _paths(text: str) -> list[str]:
-    paths = [
-        path for _, path, _, _ in Formatter().parse(text) if path is not None and path != NUMBER
-    ]
-    return list(dict.fromkeys(paths))
 
 
 def _extract_call(variable: str, prompt: str, template: str, name: str, page: str | None) -> str:

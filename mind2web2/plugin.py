@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from mind2web2.capture.pdf import text_of as text_of
     from mind2web2.cli.console import line as line
     from mind2web2.cli.console import plain_console as plain_console
+    from mind2web2.cli.console import print_table as print_table
     from mind2web2.cli.console import warnings_on as warnings_on
     from mind2web2.cli.crawl_display import CrawlDisplay as CrawlDisplay
     from mind2web2.cli.displays import LiveDisplay as LiveDisplay
@@ -63,11 +64,14 @@ if TYPE_CHECKING:
     from mind2web2.cli.options import with_file as with_file
     from mind2web2.cli.results.corrections import sample_lines as sample_lines
     from mind2web2.cli.scorer_options import scorer_of as scorer_of
+    from mind2web2.errors import AnswerError as AnswerError
     from mind2web2.errors import CacheMiss as CacheMiss
     from mind2web2.errors import CaptureError as CaptureError
     from mind2web2.errors import DocumentError as DocumentError
+    from mind2web2.errors import JudgeError as JudgeError
     from mind2web2.errors import JudgeOutputError as JudgeOutputError
     from mind2web2.errors import JudgeUnusableError as JudgeUnusableError
+    from mind2web2.errors import JudgmentMissingError as JudgmentMissingError
     from mind2web2.errors import MachineError as MachineError
     from mind2web2.errors import Mind2Web2Error as Mind2Web2Error
     from mind2web2.errors import ResultWriteError as ResultWriteError
@@ -82,13 +86,23 @@ if TYPE_CHECKING:
     from mind2web2.judge.check_record import CheckRecord as CheckRecord
     from mind2web2.judge.check_record import Fitness as Fitness
     from mind2web2.judge.judgment import Judgment as Judgment
+    from mind2web2.judge.judgment import judgment_key as judgment_key
+    from mind2web2.judge.other_agents import SharingJudgmentStore as SharingJudgmentStore
+    from mind2web2.judge.permit import AnswerLimits as AnswerLimits
     from mind2web2.judge.protocol import AskedQuestion as AskedQuestion
+    from mind2web2.judge.protocol import QuestionContext as QuestionContext
+    from mind2web2.judge.record import REPLAY as REPLAY
     from mind2web2.judge.record import JudgeIdentity as JudgeIdentity
+    from mind2web2.judge.record import JudgeRecord as JudgeRecord
+    from mind2web2.judge.spec import replaying as replaying
     from mind2web2.judge.store import STORE_NAME as STORE_NAME
     from mind2web2.judge.store import JudgmentStore as JudgmentStore
     from mind2web2.judge.tokens import text_tokens as text_tokens
+    from mind2web2.judge.transfer import judgments_named as judgments_named
+    from mind2web2.judge.transfer import merged_store as merged_store
     from mind2web2.judge.usage import RunUsage as RunUsage
     from mind2web2.judge.usage import TaskUsage as TaskUsage
+    from mind2web2.llm_client.chat import ChatRequest as ChatRequest
     from mind2web2.llm_client.chat import OwnPrice as OwnPrice
     from mind2web2.llm_client.chat import Usage as Usage
     from mind2web2.llm_client.prices import own_prices as own_prices
@@ -109,14 +123,20 @@ if TYPE_CHECKING:
     from mind2web2.pages.library import PageRequest as PageRequest
     from mind2web2.pages.prepared_page import PageSettings as PageSettings
     from mind2web2.pages.shared_words import unfair_sources as unfair_sources
+    from mind2web2.results.answers import AnswerFile as AnswerFile
     from mind2web2.results.answers import AnswerJob as AnswerJob
     from mind2web2.results.answers import RunFolders as RunFolders
     from mind2web2.results.answers import TaskWork as TaskWork
+    from mind2web2.results.answers import answer_file as answer_file
     from mind2web2.results.answers import read_answer as read_answer
     from mind2web2.results.answers import select_work as select_work
     from mind2web2.results.answers import uniform_text as uniform_text
+    from mind2web2.results.claim_facts import page_checks as page_checks
+    from mind2web2.results.freshness import prompts_sha256 as prompts_sha256
+    from mind2web2.results.known_answers import agent_answers as agent_answers
     from mind2web2.results.known_answers import no_results as no_results
     from mind2web2.results.known_answers import require_results as require_results
+    from mind2web2.results.provenance import Provenance as Provenance
     from mind2web2.results.result_file import ResultFile as ResultFile
     from mind2web2.results.stored_results import LoadedResult as LoadedResult
     from mind2web2.results.stored_results import answer_dir as answer_dir
@@ -132,11 +152,13 @@ if TYPE_CHECKING:
     from mind2web2.rubric.verdicts import Vote as Vote
     from mind2web2.rubric.written_tree import WrittenNode as WrittenNode
     from mind2web2.rubric.written_tree import vote_groups as vote_groups
+    from mind2web2.runs.again import ScriptRuns as ScriptRuns
     from mind2web2.runs.answer import AnswerOutcome as AnswerOutcome
     from mind2web2.runs.answer import answer_locked as answer_locked
     from mind2web2.runs.capturing import capture_settings as capture_settings
     from mind2web2.runs.concurrency import Concurrency as Concurrency
     from mind2web2.runs.named_judge import judge_spec as judge_spec
+    from mind2web2.runs.recorded_settings import judge_settings as judge_settings
     from mind2web2.runs.recorded_settings import recorded_settings as recorded_settings
     from mind2web2.runs.run import AnswerRunner as AnswerRunner
     from mind2web2.runs.run import RunProgress as RunProgress
@@ -191,6 +213,7 @@ if TYPE_CHECKING:
     from mind2web2.statistics.paired import paired_test as paired_test
     from mind2web2.statistics.paired import share_of as share_of
     from mind2web2.statistics.uncertainty import Interval as Interval
+    from mind2web2.statistics.uncertainty import bootstrap_intervals as bootstrap_intervals
     from mind2web2.statistics.uncertainty import wilson as wilson
     from mind2web2.urls.markdown import Address as Address
     from mind2web2.urls.markdown import blanked as blanked
@@ -203,12 +226,15 @@ if TYPE_CHECKING:
     from mind2web2.urls.parts import split_url as split_url
     from mind2web2.urls.parts import undo_markdown_escapes as undo_markdown_escapes
     from mind2web2.urls.visible import visible as visible
+    from mind2web2.utils.aio import all_or_first_error as all_or_first_error
     from mind2web2.utils.facts import NUMBER_WORDS as NUMBER_WORDS
     from mind2web2.utils.facts import Fact as Fact
     from mind2web2.utils.facts import FactKind as FactKind
     from mind2web2.utils.facts import facts_in as facts_in
     from mind2web2.utils.facts import facts_of_kind as facts_of_kind
+    from mind2web2.utils.files import file_sha256 as file_sha256
     from mind2web2.utils.files import read_regular_file as read_regular_file
+    from mind2web2.utils.files import text_sha256 as text_sha256
     from mind2web2.utils.files import write_whole as write_whole
     from mind2web2.utils.hidden_keys import hide_memory as hide_memory
     from mind2web2.utils.json_text import JsonObject as JsonObject
@@ -221,6 +247,7 @@ if TYPE_CHECKING:
     from mind2web2.utils.path_config import SCRIPT_SUFFIXES as SCRIPT_SUFFIXES
     from mind2web2.utils.path_config import PathConfig as PathConfig
     from mind2web2.utils.path_config import ScriptFile as ScriptFile
+    from mind2web2.utils.path_config import script_in as script_in
     from mind2web2.utils.program import command_line as command_line
     from mind2web2.utils.program import program as program
     from mind2web2.utils.text import as_unicode_text as as_unicode_text
@@ -230,6 +257,7 @@ if TYPE_CHECKING:
     from mind2web2.utils.text import percent as percent
     from mind2web2.utils.text import percent_within as percent_within
     from mind2web2.utils.text import points as points
+    from mind2web2.utils.text import with_sign as with_sign
     from mind2web2.utils.workers import MAX_WORKERS as MAX_WORKERS
     from mind2web2.utils.workers import call_in_worker as call_in_worker
     from mind2web2.utils.workers import end_after_call as end_after_call
@@ -237,6 +265,7 @@ if TYPE_CHECKING:
     from mind2web2.verification.quotes import find_quote as find_quote
     from mind2web2.verification.run_questions import AskedClaim as AskedClaim
     from mind2web2.verification.run_questions import AskedForm as AskedForm
+    from mind2web2.verification.run_questions import BinaryEvalResult as BinaryEvalResult
     from mind2web2.verification.single_questions import GivenPage as GivenPage
     from mind2web2.verification.single_questions import GivenPages as GivenPages
     from mind2web2.verification.single_questions import SingleQuestion as SingleQuestion
@@ -253,29 +282,29 @@ if TYPE_CHECKING:
     from mind2web2.viewer.report import write_file as write_file
 
 HOMES = {
+    "changed_pages": "mind2web2.analysis.changed_pages",
     "ChangedPages": "mind2web2.analysis.changed_pages",
     "Excerpt": "mind2web2.analysis.changed_pages",
     "OtherReply": "mind2web2.analysis.changed_pages",
     "Share": "mind2web2.analysis.changed_pages",
-    "changed_pages": "mind2web2.analysis.changed_pages",
     "Figure": "mind2web2.analysis.judgings",
+    "judge_agreement": "mind2web2.analysis.judgings",
     "JudgeAgreement": "mind2web2.analysis.judgings",
     "Judging": "mind2web2.analysis.judgings",
     "Repeatability": "mind2web2.analysis.judgings",
-    "judge_agreement": "mind2web2.analysis.judgings",
     "repeatability": "mind2web2.analysis.judgings",
     "StrongSample": "mind2web2.analysis.strong_sample",
     "find_tasks": "mind2web2.benchmark.tasks",
     "questions_of": "mind2web2.benchmark.tasks",
     "select_tasks": "mind2web2.benchmark.tasks",
-    "AnswerRecord": "mind2web2.bridges.tables",
-    "LeafRecord": "mind2web2.bridges.tables",
     "answer_rows": "mind2web2.bridges.tables",
+    "AnswerRecord": "mind2web2.bridges.tables",
     "leaf_records": "mind2web2.bridges.tables",
+    "LeafRecord": "mind2web2.bridges.tables",
     "BatchBrowserManager": "mind2web2.capture.browser_manager",
+    "CapturedPage": "mind2web2.capture.models",
     "CaptureRecord": "mind2web2.capture.models",
     "CaptureSettings": "mind2web2.capture.models",
-    "CapturedPage": "mind2web2.capture.models",
     "PageCapturer": "mind2web2.capture.models",
     "TroubleKind": "mind2web2.capture.models",
     "office_html": "mind2web2.capture.office",
@@ -283,17 +312,16 @@ HOMES = {
     "text_of": "mind2web2.capture.pdf",
     "line": "mind2web2.cli.console",
     "plain_console": "mind2web2.cli.console",
+    "print_table": "mind2web2.cli.console",
     "warnings_on": "mind2web2.cli.console",
     "CrawlDisplay": "mind2web2.cli.crawl_display",
-    "LiveDisplay": "mind2web2.cli.displays",
     "duration_text": "mind2web2.cli.displays",
+    "LiveDisplay": "mind2web2.cli.displays",
     "print_estimate": "mind2web2.cli.estimate",
     "prepare_settings": "mind2web2.cli.evaluate",
     "run_evaluation": "mind2web2.cli.evaluate_run",
     "INTERRUPTED": "mind2web2.cli.event_loop",
     "run_to_exit": "mind2web2.cli.event_loop",
-    "SCORING_DEFAULTS": "mind2web2.cli.options",
-    "Subcommands": "mind2web2.cli.options",
     "asking_judge": "mind2web2.cli.options",
     "asking_providers": "mind2web2.cli.options",
     "cost_for_good": "mind2web2.cli.options",
@@ -301,16 +329,21 @@ HOMES = {
     "given_settings": "mind2web2.cli.options",
     "positive_int": "mind2web2.cli.options",
     "positive_seconds": "mind2web2.cli.options",
+    "SCORING_DEFAULTS": "mind2web2.cli.options",
     "settings_of": "mind2web2.cli.options",
     "share": "mind2web2.cli.options",
+    "Subcommands": "mind2web2.cli.options",
     "with_file": "mind2web2.cli.options",
     "sample_lines": "mind2web2.cli.results.corrections",
     "scorer_of": "mind2web2.cli.scorer_options",
+    "AnswerError": "mind2web2.errors",
     "CacheMiss": "mind2web2.errors",
     "CaptureError": "mind2web2.errors",
     "DocumentError": "mind2web2.errors",
+    "JudgeError": "mind2web2.errors",
     "JudgeOutputError": "mind2web2.errors",
     "JudgeUnusableError": "mind2web2.errors",
+    "JudgmentMissingError": "mind2web2.errors",
     "MachineError": "mind2web2.errors",
     "Mind2Web2Error": "mind2web2.errors",
     "ResultWriteError": "mind2web2.errors",
@@ -321,51 +354,67 @@ HOMES = {
     "ListenerOpener": "mind2web2.hooks",
     "Budget": "mind2web2.judge.budget",
     "CachingJudge": "mind2web2.judge.caching",
-    "CHECKS_FOLDER": "mind2web2.judge.check_record",
     "CheckRecord": "mind2web2.judge.check_record",
+    "CHECKS_FOLDER": "mind2web2.judge.check_record",
     "Fitness": "mind2web2.judge.check_record",
     "Judgment": "mind2web2.judge.judgment",
+    "judgment_key": "mind2web2.judge.judgment",
+    "SharingJudgmentStore": "mind2web2.judge.other_agents",
+    "AnswerLimits": "mind2web2.judge.permit",
     "AskedQuestion": "mind2web2.judge.protocol",
+    "QuestionContext": "mind2web2.judge.protocol",
     "JudgeIdentity": "mind2web2.judge.record",
+    "JudgeRecord": "mind2web2.judge.record",
+    "REPLAY": "mind2web2.judge.record",
+    "replaying": "mind2web2.judge.spec",
     "JudgmentStore": "mind2web2.judge.store",
     "STORE_NAME": "mind2web2.judge.store",
     "text_tokens": "mind2web2.judge.tokens",
+    "judgments_named": "mind2web2.judge.transfer",
+    "merged_store": "mind2web2.judge.transfer",
     "RunUsage": "mind2web2.judge.usage",
     "TaskUsage": "mind2web2.judge.usage",
+    "ChatRequest": "mind2web2.llm_client.chat",
     "OwnPrice": "mind2web2.llm_client.chat",
     "Usage": "mind2web2.llm_client.chat",
     "own_prices": "mind2web2.llm_client.prices",
     "price_usd": "mind2web2.llm_client.prices",
     "set_own_prices": "mind2web2.llm_client.prices",
     "total_price_usd": "mind2web2.llm_client.prices",
-    "DEFAULT_JUDGE_MODEL": "mind2web2.llm_client.settings",
     "check_address": "mind2web2.llm_client.settings",
+    "DEFAULT_JUDGE_MODEL": "mind2web2.llm_client.settings",
     "endpoint_of": "mind2web2.llm_client.settings",
     "Archive": "mind2web2.pages.archive",
     "DEFAULT_ARCHIVE_URL": "mind2web2.pages.archive",
     "screenshot_bytes": "mind2web2.pages.cache_files",
     "AgentCache": "mind2web2.pages.cited_pages",
     "TaskCitations": "mind2web2.pages.cited_pages",
-    "CrawlProgress": "mind2web2.pages.crawl",
     "crawl": "mind2web2.pages.crawl",
+    "CrawlProgress": "mind2web2.pages.crawl",
     "PageLibrary": "mind2web2.pages.library",
     "PageRequest": "mind2web2.pages.library",
     "PageSettings": "mind2web2.pages.prepared_page",
     "unfair_sources": "mind2web2.pages.shared_words",
+    "answer_file": "mind2web2.results.answers",
+    "AnswerFile": "mind2web2.results.answers",
     "AnswerJob": "mind2web2.results.answers",
-    "RunFolders": "mind2web2.results.answers",
-    "TaskWork": "mind2web2.results.answers",
     "read_answer": "mind2web2.results.answers",
+    "RunFolders": "mind2web2.results.answers",
     "select_work": "mind2web2.results.answers",
+    "TaskWork": "mind2web2.results.answers",
     "uniform_text": "mind2web2.results.answers",
+    "page_checks": "mind2web2.results.claim_facts",
+    "prompts_sha256": "mind2web2.results.freshness",
+    "agent_answers": "mind2web2.results.known_answers",
     "no_results": "mind2web2.results.known_answers",
     "require_results": "mind2web2.results.known_answers",
+    "Provenance": "mind2web2.results.provenance",
     "ResultFile": "mind2web2.results.result_file",
-    "LoadedResult": "mind2web2.results.stored_results",
     "answer_dir": "mind2web2.results.stored_results",
     "answer_results_dir": "mind2web2.results.stored_results",
     "latest_result": "mind2web2.results.stored_results",
     "latest_results": "mind2web2.results.stored_results",
+    "LoadedResult": "mind2web2.results.stored_results",
     "Rescoring": "mind2web2.rubric.rescoring",
     "Evidence": "mind2web2.rubric.verdicts",
     "Outcome": "mind2web2.rubric.verdicts",
@@ -373,37 +422,39 @@ HOMES = {
     "Quote": "mind2web2.rubric.verdicts",
     "QuoteMatch": "mind2web2.rubric.verdicts",
     "Vote": "mind2web2.rubric.verdicts",
-    "WrittenNode": "mind2web2.rubric.written_tree",
     "vote_groups": "mind2web2.rubric.written_tree",
-    "AnswerOutcome": "mind2web2.runs.answer",
+    "WrittenNode": "mind2web2.rubric.written_tree",
+    "ScriptRuns": "mind2web2.runs.again",
     "answer_locked": "mind2web2.runs.answer",
+    "AnswerOutcome": "mind2web2.runs.answer",
     "capture_settings": "mind2web2.runs.capturing",
     "Concurrency": "mind2web2.runs.concurrency",
     "judge_spec": "mind2web2.runs.named_judge",
+    "judge_settings": "mind2web2.runs.recorded_settings",
     "recorded_settings": "mind2web2.runs.recorded_settings",
     "AnswerRunner": "mind2web2.runs.run",
-    "RunProgress": "mind2web2.runs.run",
     "evaluate_work": "mind2web2.runs.run",
-    "OwnParts": "mind2web2.runs.session",
-    "Session": "mind2web2.runs.session",
+    "RunProgress": "mind2web2.runs.run",
     "budget_of": "mind2web2.runs.session",
     "judge_client": "mind2web2.runs.session",
     "open_run": "mind2web2.runs.session",
+    "OwnParts": "mind2web2.runs.session",
+    "Session": "mind2web2.runs.session",
     "Flag": "mind2web2.runs.setting",
     "FOLDER_NAMES": "mind2web2.runs.settings",
     "JUDGE_SETTINGS": "mind2web2.runs.settings",
+    "judging_settings": "mind2web2.runs.settings",
     "RunSettings": "mind2web2.runs.settings",
     "SETTINGS": "mind2web2.runs.settings",
-    "judging_settings": "mind2web2.runs.settings",
     "MissingPages": "mind2web2.scoring.scorer",
     "DualSemaphore": "mind2web2.scripts.limits",
     "parsed_script": "mind2web2.scripts.load",
     "only_known": "mind2web2.scripts.loops",
     "Choices": "mind2web2.scripts.made_up",
     "FieldShape": "mind2web2.scripts.made_up",
+    "fill_template": "mind2web2.scripts.made_up",
     "ITEM": "mind2web2.scripts.made_up",
     "Kind": "mind2web2.scripts.made_up",
-    "fill_template": "mind2web2.scripts.made_up",
     "make_up_values": "mind2web2.scripts.made_up",
     "shapes_of": "mind2web2.scripts.made_up",
     "PolicyRun": "mind2web2.scripts.policies",
@@ -417,22 +468,23 @@ HOMES = {
     "parsed_rubric": "mind2web2.scripts.rubric_reading",
     "read_rubric": "mind2web2.scripts.rubric_reading",
     "script_of": "mind2web2.scripts.rubric_script",
-    "Place": "mind2web2.scripts.yaml_lines",
-    "Problem": "mind2web2.scripts.yaml_lines",
-    "YamlFileError": "mind2web2.scripts.yaml_lines",
     "field_name": "mind2web2.scripts.yaml_lines",
     "line_of": "mind2web2.scripts.yaml_lines",
     "nearest": "mind2web2.scripts.yaml_lines",
     "parsed_yaml": "mind2web2.scripts.yaml_lines",
+    "Place": "mind2web2.scripts.yaml_lines",
+    "Problem": "mind2web2.scripts.yaml_lines",
     "problems_of": "mind2web2.scripts.yaml_lines",
     "value_fault": "mind2web2.scripts.yaml_lines",
+    "YamlFileError": "mind2web2.scripts.yaml_lines",
     "share_by_task": "mind2web2.statistics.agreement",
-    "Estimate": "mind2web2.statistics.paired",
-    "PairedTest": "mind2web2.statistics.paired",
     "binomial_p_value": "mind2web2.statistics.paired",
+    "Estimate": "mind2web2.statistics.paired",
     "holm": "mind2web2.statistics.paired",
     "paired_test": "mind2web2.statistics.paired",
+    "PairedTest": "mind2web2.statistics.paired",
     "share_of": "mind2web2.statistics.paired",
+    "bootstrap_intervals": "mind2web2.statistics.uncertainty",
     "Interval": "mind2web2.statistics.uncertainty",
     "wilson": "mind2web2.statistics.uncertainty",
     "Address": "mind2web2.urls.markdown",
@@ -446,22 +498,26 @@ HOMES = {
     "split_url": "mind2web2.urls.parts",
     "undo_markdown_escapes": "mind2web2.urls.parts",
     "visible": "mind2web2.urls.visible",
+    "all_or_first_error": "mind2web2.utils.aio",
     "Fact": "mind2web2.utils.facts",
     "FactKind": "mind2web2.utils.facts",
-    "NUMBER_WORDS": "mind2web2.utils.facts",
     "facts_in": "mind2web2.utils.facts",
     "facts_of_kind": "mind2web2.utils.facts",
+    "NUMBER_WORDS": "mind2web2.utils.facts",
+    "file_sha256": "mind2web2.utils.files",
     "read_regular_file": "mind2web2.utils.files",
+    "text_sha256": "mind2web2.utils.files",
     "write_whole": "mind2web2.utils.files",
     "hide_memory": "mind2web2.utils.hidden_keys",
     "JsonObject": "mind2web2.utils.json_text",
     "mapping": "mind2web2.utils.json_text",
+    "junit_xml": "mind2web2.utils.junit",
     "JUnitCase": "mind2web2.utils.junit",
     "JUnitSuite": "mind2web2.utils.junit",
-    "junit_xml": "mind2web2.utils.junit",
     "check_name": "mind2web2.utils.names",
     "natural_key": "mind2web2.utils.names",
     "PathConfig": "mind2web2.utils.path_config",
+    "script_in": "mind2web2.utils.path_config",
     "SCRIPT_SUFFIXES": "mind2web2.utils.path_config",
     "ScriptFile": "mind2web2.utils.path_config",
     "command_line": "mind2web2.utils.program",
@@ -473,26 +529,28 @@ HOMES = {
     "percent": "mind2web2.utils.text",
     "percent_within": "mind2web2.utils.text",
     "points": "mind2web2.utils.text",
-    "MAX_WORKERS": "mind2web2.utils.workers",
+    "with_sign": "mind2web2.utils.text",
     "call_in_worker": "mind2web2.utils.workers",
     "end_after_call": "mind2web2.utils.workers",
+    "MAX_WORKERS": "mind2web2.utils.workers",
     "run_in_worker": "mind2web2.utils.workers",
     "find_quote": "mind2web2.verification.quotes",
     "AskedClaim": "mind2web2.verification.run_questions",
     "AskedForm": "mind2web2.verification.run_questions",
+    "BinaryEvalResult": "mind2web2.verification.run_questions",
+    "ask_all": "mind2web2.verification.single_questions",
     "GivenPage": "mind2web2.verification.single_questions",
     "GivenPages": "mind2web2.verification.single_questions",
     "SingleQuestion": "mind2web2.verification.single_questions",
-    "ask_all": "mind2web2.verification.single_questions",
     "Catalog": "mind2web2.viewer.catalog",
     "AnswerKey": "mind2web2.viewer.keys",
     "Json": "mind2web2.viewer.keys",
-    "Node": "mind2web2.viewer.markdown",
     "markdown_tree": "mind2web2.viewer.markdown",
-    "Block": "mind2web2.viewer.report",
-    "ReportContent": "mind2web2.viewer.report",
+    "Node": "mind2web2.viewer.markdown",
     "answer_blocks": "mind2web2.viewer.report",
+    "Block": "mind2web2.viewer.report",
     "pack": "mind2web2.viewer.report",
+    "ReportContent": "mind2web2.viewer.report",
     "write_file": "mind2web2.viewer.report",
 }
 

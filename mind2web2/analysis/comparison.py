@@ -307,15 +307,16 @@ def _check_comparable(grids: Mapping[str, ScoreGrid]) -> None:
             listed = [name_list(_judge_names(grid)) for grid in (one, other)]
             raise UsageError(
                 f"{first} was judged by {listed[0]} and {second} by {listed[1]}: their difference "
-                "would be the judges' as well; judge both alike, or compare all the same with "
-                "--allow_unfair"
+                "would be the judges' as well; judge both alike, split the difference by cause "
+                "with --why, or compare all the same with --allow_unfair"
             )
         scripts = [_scripts(grid.scored_answers) for grid in (one, other)]
         shared = scripts[0].keys() & scripts[1].keys()
         if shared and all(not scripts[0][task] & scripts[1][task] for task in shared):
             raise UsageError(
                 f"{first} and {second} were judged by different scripts at every task; evaluate "
-                "both with one version of the scripts, or compare all the same with --allow_unfair"
+                "both with one version of the scripts, split the difference by cause with --why, "
+                "or compare all the same with --allow_unfair"
             )
 
 

@@ -39,7 +39,6 @@ CAUSES: Mapping[Cause, str] = {
     "pages": "the answers cite other pages",
     "judge": "same claim, other verdict",
 }
-_EXAMPLES_OF_CAUSE = 3
 _EXAMPLES = 5
 
 
@@ -109,88 +108,9 @@ class Judging:
         }
 
 
-# Flips between agents
-
-
-@dataclass(frozen=True, slots=True)
-class FlipsOfCause:
-    """Leaves that only one of two agents passes, for one cause.
-
-    Args:
-        gained: leaves that only the second agent passes.
-        lost: leaves that only the first agent passes.
-        examples: some of them, as ``task/answer/leaf``.
-    """
-
-    gained: int
-    lost: int
-    examples: list[str]
-
-
-@dataclass(frozen=True, slots=True)
-class LeafFlips:
-    """Leaves of two agents, as ``mind2web2 compare --json`` prints them.
-
-    Args:
-        unmatched: leaves of answers of both agents that only one of them has.
-        behind: leaves that one of them skipped behind a gate and the other passed; the gate counts
-            in their place.
-    """
-
-    matched: int
-    unmatched: int
-    behind: int
-    by_cause: dict[Cause, FlipsOfCause]
-
-
-def leaf_flips(first: Leaves, second: Leaves) -> LeafFlips:
-    """Return the leaves that pass in one agent's result only.
-
-    Leaves are matched by task, answer name and leaf id, and grouped by the cause on the side that
-    fails.
-    """
-    answers = {name[:2] for name in first} & {name[:2] for name in second}
-    shared = [name for name in first if name in second]
-    gained: Counter[Cause] = Counter()
-    lost: Counter[Cause] = Counter()
-    examples: dict[Cause, list[str]] = {cause: [] for cause in CAUSES}
-    behind = 0
-    for name in shared:
-        one, other = first[name], second[name]
-        if one.passed != other.passed:
-            cause = _cause(
-                failed=one if other.passed else other,
-                passed=other if other.passed else one,
-            )
-            if cause == "skip":
-                behind += 1
-                continue
-            (gained if other.passed else lost)[cause] += 1
-            examples[cause].append(_leaf_name(name))
-    sides = sum(name[:2] in answers for leaves in (first, second) for name in leaves)
-    by_cause: dict[Cause, FlipsOfCause] = {
-        cause: FlipsOfCause(gained[cause], lost[cause], examples[cause][:_EXAMPLES_OF_CAUSE])
-        for cause in CAUSES
-        if cause != "skip"
-    }
-    return LeafFlips(len(shared), sides - 2 * len(shared), behind, by_cause)
-
-
 def _leaf_name(place: tuple[str, str, str]) -> str:
     task_id, answer_name, leaf = place
     return "/".join((task_id, answer_name.removesuffix(".md"), leaf))
-
-
-def _cause(failed: LeafVerdict, passed: LeafVerdict) -> Cause:
-    if (own := own_cause(failed)) is not None:
-        return own
-    is_same_answer = (
-        failed.answer_sha256 is not None and failed.answer_sha256 == passed.answer_sha256
-    )
-    if (failed.claim, failed.pages) != (passed.claim, passed.pages):
-        other: Cause = "answer" if failed.claim != passed.claim else "pages"
-        return "extraction" if is_same_answer else other
-    return "vote" if failed.is_split or passed.is_split else "judge"
 
 
 def own_cause(failed: LeafVerdict) -> Cause | None:

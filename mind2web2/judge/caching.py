@@ -142,14 +142,7 @@ class CachingJudge:
             request: this run's model and parameters take the place of its own.
             source: task id and answer name.
         """
-        settings, extra = self.settings, request.extra
-        request = replace(
-            request,
-            model=settings.model,
-            temperature=settings.temperature,
-            reasoning_effort=settings.reasoning_effort,
-            extra={**extra, **self._keyed_extra},
-        )
+        extra, request = request.extra, self.keyed(request)
         key = judgment_key(request, subject.trial)
         lock = self.turn_of(key)
         while True:
@@ -173,6 +166,17 @@ class CachingJudge:
                     return await self._asked(self._provider, sent, subject, source, limits, stored)
             # Without the lock: the question that comes first may be the same one.
             await asyncio.shield(limits.turn.is_asked)
+
+    def keyed(self, request: ChatRequest) -> ChatRequest:
+        """Return a request with the model and parameters of this judge, by which it is stored."""
+        settings = self.settings
+        return replace(
+            request,
+            model=settings.model,
+            temperature=settings.temperature,
+            reasoning_effort=settings.reasoning_effort,
+            extra={**request.extra, **self._keyed_extra},
+        )
 
     def turn_of(self, key: str) -> asyncio.Lock:
         """Return the lock of a question: an equal one waits for the first one's reply."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 
@@ -16,6 +16,7 @@ from mind2web2.judge.record import JudgmentSource
 from mind2web2.judge.store import (
     NAMED_FILE,
     OWN_STORE,
+    STORE_NAME,
     JudgmentStore,
     refuse_programs,
     store_error,
@@ -129,6 +130,17 @@ def copied_store(path: Path, copy: Path, damage_cure: str = NAMED_FILE) -> Path:
         source.execute("SELECT count(key || text) FROM judgments")
         source.backup(target)
     return copy
+
+
+def merged_store(files: Iterable[Path], folder: Path) -> JudgmentStore:
+    """Return the judgments of several files together, in a folder of ours."""
+    merged = JudgmentStore(folder / STORE_NAME)
+    for number, path in enumerate(files):
+        copy = copied_store(path, folder / f"{number}.{STORE_NAME}")
+        with closing(open_for_replay(copy)) as store:
+            for batch in store.batches():
+                merged.add(batch)
+    return merged
 
 
 @contextmanager

@@ -18,7 +18,7 @@ def recorded_settings(made_from: Provenance) -> dict[str, object]:
 
 def _recorded(made_from: Provenance) -> Iterator[tuple[str, object]]:
     judge, inputs = made_from.judge, made_from.inputs
-    yield from _of_judge(judge)
+    yield from judge_settings(judge).items()
     if made_from.replayed_from is not None:
         yield "judgments", made_from.replayed_from.path
     if judge.max_images == 0:
@@ -29,6 +29,11 @@ def _recorded(made_from: Provenance) -> Iterator[tuple[str, object]]:
         yield "allow_private_network", True
     if not made_from.with_captures and judge.provider != REPLAY:
         yield "no_capture", True
+
+
+def judge_settings(judge: JudgeRecord) -> dict[str, object]:
+    """Return the values of the settings that name this judge, by their names."""
+    return dict(_of_judge(judge))
 
 
 def _of_judge(judge: JudgeRecord) -> Iterator[tuple[str, object]]:

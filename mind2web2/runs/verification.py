@@ -7,8 +7,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import os
-import shutil
 import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -19,24 +17,18 @@ from mind2web2.errors import Mind2Web2Error, UsageError
 from mind2web2.judge.spec import replaying
 from mind2web2.judge.store import STORE_NAME, JudgmentStore
 from mind2web2.judge.transfer import copied_store, open_for_replay
-from mind2web2.pages.cache import CacheFileSys
-from mind2web2.pages.library import PageLibrary
 from mind2web2.results.answers import (
-    AnswerSetting,
     answer_file,
     answer_paths,
     failed_runs,
-    read_answer,
 )
 from mind2web2.results.freshness import CHANGED, holds_now
 from mind2web2.results.known_answers import task_answers
 from mind2web2.results.provenance import Provenance
 from mind2web2.results.result_file import ResultFile
 from mind2web2.results.stored_results import answer_dir, latest_result, newest_result_name
-from mind2web2.runs.answer import ScriptTime, run_script_on_answer
-from mind2web2.runs.session import OwnParts, replaying_judge, run_parts
-from mind2web2.runs.settings import REPLAY, RunSettings
-from mind2web2.scripts.limits import DualSemaphore
+from mind2web2.runs.again import ScriptRuns
+from mind2web2.runs.session import replaying_judge
 from mind2web2.utils.aio import all_or_first_error
 from mind2web2.utils.names import natural_key
 from mind2web2.utils.path_config import PathConfig
@@ -46,12 +38,8 @@ Kind = Literal["wrong", "stale", "missing"]
 KINDS: tuple[Kind, ...] = ("wrong", "stale", "missing")
 _MAX_NAMED = 5
 _AT_ONCE = 9
-_ANSWER_TIMEOUT_S = 3600.0
 
 log = logging.getLogger(__name__)
-# The evaluation has logged the same about its answers.
-_unread_log = logging.getLogger(f"{__name__}.replay")
-_unread_log.setLevel(logging.CRITICAL)
 
 
 class Finding(NamedTuple):
@@ -146,8 +134,7 @@ class _Replay:
         self._agent_name = agent_name
         self._judgments = judgments
         self._folder = folder
-        self._library = PageLibrary()
-        self._limits = DualSemaphore(asyncio.Semaphore(1), asyncio.Semaphore(30))
+        self._runs = ScriptRuns(folder)
         self._stores: dict[Path, JudgmentStore] = {}
 
     def close(self) -> None:
@@ -214,27 +201,16 @@ class _Replay:
         if script is None:
             raise UsageError(f"no script for task {task_id}")
         answer = answer_file(self._paths.answers_root / self._agent_name / task_id / name)
-        cached = self._paths.cache_root / self._agent_name / task_id
-        pages = _linked_pages(cached, self._folder / task_id)
-        setting = AnswerSetting(
-            self._agent_name, task_id, answer, script.path, script.version, pages
-        )
-        settings = RunSettings(
-            llm_provider=REPLAY,
-            answer_timeout=_ANSWER_TIMEOUT_S,
-            allow_private_network=made_from.with_private_network,
-        )
-        parts = run_parts(
-            settings,
+        return await self._runs.result(
+            self._agent_name,
+            task_id,
+            answer,
+            script.path,
+            self._runs.pages(self._paths.cache_root / self._agent_name / task_id, task_id),
             replaying_judge(
                 replaying(made_from.judge, made_from.judge.votes), self._store(made_from)
             ),
-            OwnParts(limits=self._limits),
-            library=self._library,
-        )
-        time = ScriptTime.of_result(made_from)
-        return await run_script_on_answer(
-            setting, parts, read_answer(answer.path), _unread_log, time
+            made_from,
         )
 
     def _store(self, made_from: Provenance) -> JudgmentStore:
@@ -251,24 +227,6 @@ class _Replay:
     def _replayed_file(self, made_from: Provenance) -> Path | None:
         source = made_from.replayed_from
         return self._judgments or (None if source is None else Path(source.path))
-
-
-def _linked_pages(pages: Path, folder: Path) -> CacheFileSys:
-    """Return a task's pages in a folder where a script may store others."""
-    if not folder.exists():
-        folder.mkdir()
-        for path in pages.iterdir() if pages.is_dir() else ():
-            if path.is_file():
-                _link(path, folder / path.name)
-    return CacheFileSys(folder)
-
-
-def _link(path: Path, other: Path) -> None:
-    """Give a file a second name, or copy it to another disk; a symbolic link would not be read."""
-    try:
-        os.link(path, other)
-    except OSError:
-        shutil.copy2(path, other)
 
 
 def _differences(stored: ResultFile, again: ResultFile) -> Iterator[str]:

@@ -45,6 +45,7 @@ from mind2web2.results.task_summary import SUMMARY_NAME
 from mind2web2.rubric.arithmetic import explanations
 from mind2web2.rubric.written_tree import WrittenNode
 from mind2web2.utils.files import read_regular_file, text_sha256
+from mind2web2.utils.json_text import parse_json
 from mind2web2.utils.names import did_you_mean, is_file_name, name_list, natural_key
 from mind2web2.utils.path_config import PathConfig
 from mind2web2.viewer.doubts import agent_doubts, leaf_doubts
@@ -148,14 +149,28 @@ class Catalog:
     def comparison(self, first: str, second: str) -> Json:
         """Return the tests of two agents, as ``compare`` prints them, or why there are none.
 
+        With them goes what moved the score, if ``compare --why`` was run.
+
         Raises:
             NoSuchResultError: one is not among the agents that are shown.
         """
         agents = [(name, self.answers(name)) for name in (first, second)]
         try:
-            return ranking(agents, allow_unfair=True).model_dump(mode="json")
+            tests = ranking(agents, allow_unfair=True).model_dump(mode="json")
         except NoSharedTaskError as error:
             return {"reason": error.fact}
+        return {**tests, "why": self._why(first, second) or self._why(second, first)}
+
+    def _why(self, first: str, second: str) -> Json | None:
+        """Return what moved the score, where ``compare --why`` has told it."""
+        try:
+            found = parse_json(
+                read_regular_file(self.paths.eval_results_root / second / "why.json")
+            )
+        except (OSError, ValueError):
+            return None
+        is_of_these = (found.get("first"), found.get("second")) == (first, second)
+        return dict(found) if is_of_these else None
 
     def claims(self) -> list[list[Any]]:
         """Return every leaf with its answer, status, claim or description, and flips.

@@ -6,9 +6,12 @@ import shutil
 
 import pytest
 from patchright.async_api import expect
+from planted_changes import copy_agent, planted
+from projects import call
 from viewer.conftest import served
 from viewer.made_results import Results, leaf, result
 
+from mind2web2.cli import main
 from mind2web2.utils import text
 from mind2web2.viewer.catalog import Catalog
 from mind2web2.viewer.report import ReportContent, write_report
@@ -388,3 +391,35 @@ async def test_leaves_of_a_task_have_their_counts_and_marks(page, rivals, is_fil
         rows = page.locator("table.leaves tbody tr")
         cells = await rows.filter(has_text="depth").locator("td").all_inner_texts()
         assert cells[:5] == ["33%", "100%", "2", "2", "0"]
+
+
+@pytest.fixture
+def moved(tmp_path, monkeypatch):
+    """Return results of two agents that differ in their judge."""
+    monkeypatch.chdir(tmp_path)
+    with planted(tmp_path, monkeypatch.setenv, ["lake", "hill"]) as changes:
+        copy_agent(changes)
+        changes.judge.wrong["judge-2"] = {("hill", "depth")}
+        changes.evaluate("other", "--judge_model", "judge-2")
+    return Catalog(changes.project.paths)
+
+
+async def test_a_command_tells_the_causes_of_a_difference(page, moved):
+    with served(moved) as home:
+        await show(page, home, "#/compare?a=bot&b=other")
+        await expect(page.get_by_text("compare bot other --why")).to_be_visible()
+
+
+@pytest.fixture
+def explained(moved):
+    """Return these results with their causes."""
+    assert call(main, "compare", "bot", "other", "--why").returncode == 0
+    return moved
+
+
+async def test_the_causes_of_a_difference_are_shown(page, explained):
+    with served(explained) as home:
+        await show(page, home, "#/compare?a=bot&b=other")
+        await expect(page.locator("table.why tbody")).to_contain_text("another judge")
+        await page.locator(".movers a").first.click()
+        await expect(page.locator("section[aria-label='Claim and votes']")).to_be_visible()

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from importlib.util import find_spec
 from pathlib import Path
 
 from mind2web2.cli.options import (
+    CommandParser,
     Subcommands,
     add_correction_roots,
     share,
@@ -92,15 +94,20 @@ def add_command(commands: Subcommands) -> None:
 COMPARE = """\
 Find out whether agents differ by more than chance, on the tasks that all of them have. The command shows the
 paired differences of partial completion and success rate with 95% intervals and p-values, the agents that are
-tied with the best, the tasks with the largest differences, and the leaves whose verdicts differ, by cause.
+tied with the best, and the tasks with the largest differences. With --why it shows what moved the score:
+other answers, changed pages, changed scripts or another judge, each with its share, and the leaves behind
+them.
 
   mind2web2 compare old_agent new_agent                              compare two agents
   mind2web2 compare agent_a agent_b agent_c                          compare each further one with the first
   mind2web2 compare main/eval_results/bot branch/eval_results/bot    compare two folders of results
   mind2web2 compare old_agent new_agent --fail_if_worse 0.02         fail in continuous integration
   mind2web2 compare old_agent new_agent --corrected                  correct for the judge's errors
+  mind2web2 compare old_agent new_agent --why                        split the difference by cause
+  mind2web2 compare my_agent --why --with eval_version=new_scripts   what would another script version change?
 
-Exit status: 0, or 4 if --fail_if_worse applies: a further agent is shown to be worse than the first.
+Exit status: 0, or 4 if --fail_if_worse applies: a further agent is shown to be worse than the first. With
+--why: 0, or 1 if replies are missing.
 """
 
 
@@ -111,8 +118,8 @@ def _add_compare(commands: Subcommands) -> None:
         metavar="AGENT",
         nargs="+",
         help="at least two agents under eval_results/, or folders of results such as "
-        "other/eval_results/bot; "
-        "each further one is compared with the first",
+        "other/eval_results/bot; each further one is compared with the first. With --why, two, or "
+        "one and --with",
     )
     text = (
         "the tasks that count: one id a line, or CSV with a column task_id. Missing answers "
@@ -144,5 +151,34 @@ def _add_compare(commands: Subcommands) -> None:
     )
     parser.add_json_option()
     add_correction_roots(parser)
-    parser.add_folder_options("eval_results_root")
-    parser.set_defaults(run="mind2web2.cli.results.compare")
+    parser.add_folder_options()
+    # The rest is another package's, which may not be installed.
+    if find_spec("mind2web2_trust") is not None:
+        _add_why(parser)
+    parser.set_defaults(run="mind2web2.cli.results.compare", why=False)
+
+
+def _add_why(parser: CommandParser) -> None:
+    parser.add_argument(
+        "--why",
+        action="store_true",
+        help="show what moved the score: scripts are run again with parts of either side, from "
+        "stored replies, and the difference is split into shares (Shapley's rule)",
+    )
+    parser.add_argument(
+        "--with",
+        dest="changes",
+        metavar="KEY=VALUE",
+        action="append",
+        default=[],
+        help="with --why: a setting of the second side, such as eval_version=v2, "
+        "judge_model=gpt-5-mini, cache_root=cache_new or eval_results_root=results_new; may be "
+        "repeated",
+    )
+    parser.add_argument(
+        "--ask",
+        action="store_true",
+        help="with --why: ask the judges for the replies that are missing; they are stored with "
+        "the second side's",
+    )
+    parser.add_settings(["eval_version", "max_cost", "max_llm_requests"])

@@ -4,21 +4,19 @@ from __future__ import annotations
 
 import argparse
 import json
-from dataclasses import asdict
 from pathlib import Path
 
 from mind2web2.analysis.comparison import ranking
 from mind2web2.analysis.corrected_pairs import corrected_pairs
 from mind2web2.analysis.correction_record import CorrectionRoots
 from mind2web2.analysis.judge_checks import failed_check
-from mind2web2.analysis.judgings import Judging, leaf_flips
 from mind2web2.cli.console import line, plain_console
-from mind2web2.cli.options import settings_of
+from mind2web2.cli.options import load_function, settings_of
 from mind2web2.cli.results.chosen import chosen_tasks
 from mind2web2.cli.results.comparison_tables import print_ranking, print_verdict
 from mind2web2.cli.results.corrections import pair_lines
 from mind2web2.errors import UsageError
-from mind2web2.results.known_answers import require_results
+from mind2web2.results.known_answers import agent_answers, require_results
 from mind2web2.results.shards import shard_caution
 from mind2web2.runs.settings import RunSettings
 from mind2web2.utils.names import check_name
@@ -30,16 +28,22 @@ WORSE = 4
 def run(options: argparse.Namespace) -> int:
     """Print the comparison and return the exit status: 4 where ``--fail_if_worse`` applies."""
     names = [name.rstrip("/") for name in options.agents]
+    settings = settings_of(options)
+    if options.why:
+        explain = load_function("mind2web2_trust.why.command:run")
+        status: int = explain(
+            options, [_results_folder(settings, name) for name in names], chosen_tasks(settings)
+        )
+        return status
     if len(set(names)) < max(2, len(names)):
         raise UsageError(
             f"name at least two agents, each one once: {program()} compare {names[0]} OTHER_AGENT"
         )
-    settings = settings_of(options)
     task_ids = chosen_tasks(settings)
     folders = {name: _results_folder(settings, name) for name in names}
-    agents = {name: Judging.read(folder.parent, folder.name) for name, folder in folders.items()}
+    agents = {name: agent_answers(folder.parent, folder.name) for name, folder in folders.items()}
     found = ranking(
-        [(name, own.answers) for name, own in agents.items()],
+        list(agents.items()),
         task_ids,
         allow_unfair=options.allow_unfair,
     )
@@ -49,35 +53,25 @@ def run(options: argparse.Namespace) -> int:
         f"{name}: {caution}" for name, caution in (*shards.items(), *judges.items()) if caution
     ]
     found = found.model_copy(update={"warnings": (*cautions, *found.warnings)})
-    first, *others = agents
     corrected = []
     if options.corrected:
         shared = set(found.tasks).intersection(
-            *({task for task, _ in own.scores()} for own in agents.values())
+            *({one.task_id for one in own if one.score is not None} for own in agents.values())
         )
         roots = CorrectionRoots(Path(), options.audits_root, options.rejudged_root)
         corrected = corrected_pairs(roots, folders, shared)
-    leaves = {
-        name: {place: leaf for place, leaf in own.leaves.items() if place[0] in found.tasks}
-        for name, own in agents.items()
-    }
-    flips = {other: leaf_flips(leaves[first], leaves[other]) for other in others}
-    pairs = found.metrics["avg_score"].against(first)
+    pairs = found.metrics["avg_score"].against(names[0])
     margin = options.fail_if_worse
     worse = (
         [] if margin is None else [name for name, pair in pairs.items() if pair.is_worse_by(margin)]
     )
     if options.json:
-        content = {
-            **found.model_dump(mode="json"),
-            "flipped_leaves": {name: asdict(own) for name, own in flips.items()},
-            "worse": worse,
-        }
+        content = {**found.model_dump(mode="json"), "worse": worse}
         if options.corrected:
             content["corrected"] = [pair.model_dump(mode="json") for pair in corrected]
         plain_console().print_json(json.dumps(content))
     else:
-        print_ranking(plain_console(), found, flips)
+        print_ranking(plain_console(), found)
         for pair in corrected:
             for text in pair_lines(pair):
                 line(plain_console(), text)

@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from rich.console import Console
 
 from mind2web2.analysis.comparison import Pair, Ranking
-from mind2web2.analysis.judgings import CAUSES, LeafFlips
 from mind2web2.cli.console import line, print_table
 from mind2web2.cli.results.tables import (
     METRICS,
 )
+from mind2web2.utils.program import program
 from mind2web2.utils.text import counted, fixed, number, with_sign
 
 _OF_PAIR = "for tasks at large, each of its pair alone"
 
 
-def print_ranking(console: Console, found: Ranking, flips: Mapping[str, LeafFlips]) -> None:
-    """Print both metrics, and each further agent's power, tasks and leaves against the first."""
+def print_ranking(console: Console, found: Ranking) -> None:
+    """Print both metrics, and each further agent's power and tasks against the first."""
     first, *others = found.agents
     for name in found.metrics:
         _print_metric(console, found, name, METRICS[name].label)
@@ -35,7 +35,7 @@ def print_ranking(console: Console, found: Ranking, flips: Mapping[str, LeafFlip
         largest = ", ".join(f"{one.task_id} {with_sign(one.difference)}" for one in pair.largest)
         if largest:
             line(console, f"Largest differences of {other} from {first}: {largest}")
-        _print_flips(console, first, other, flips[other])
+        line(console, f"What moved the score: {program()} compare {first} {other} --why")
     for warning in found.warnings:
         line(console, f"Warning: {warning}")
 
@@ -86,45 +86,6 @@ def _print_power(console: Console, pair: Pair, tasks: int) -> None:
         f"{pair.second_agent} against {pair.first_agent}: with {counted(tasks, 'task')}, {shown} "
         "(80% power).",
     )
-
-
-def _print_flips(console: Console, first: str, other: str, flips: LeafFlips) -> None:
-    if not flips.matched:
-        line(
-            console,
-            f"No leaf of {first} and {other} can be matched by task, answer and leaf id.",
-        )
-        return
-    rows, examples = [], []
-    for cause, own in flips.by_cause.items():
-        label = CAUSES[cause]
-        if own.gained or own.lost:
-            rows.append((label, str(own.gained), str(own.lost)))
-            examples.append(f"Examples ({label}): {', '.join(own.examples)}")
-    if rows:
-        title = f"Verdicts that differ, of {counted(flips.matched, 'matched leaf')}"
-        headings = ("cause", f"only {other} passes", f"only {first} passes")
-        print_table(console, title, headings, rows)
-        for text in examples:
-            line(console, text)
-    else:
-        line(
-            console,
-            f"No verdict differs between {first} and {other}, on "
-            f"{counted(flips.matched, 'matched leaf')}.",
-        )
-    if flips.behind:
-        line(
-            console,
-            f"Not counted: {counted(flips.behind, 'leaf')} that only one of {first} and {other} "
-            "skipped, behind such a gate.",
-        )
-    if flips.unmatched:
-        line(
-            console,
-            f"Not compared: {counted(flips.unmatched, 'leaf')} that only one of {first} and "
-            f"{other} has.",
-        )
 
 
 def print_verdict(console: Console, found: Ranking, worse: Sequence[str], margin: float) -> None:

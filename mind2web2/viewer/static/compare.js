@@ -123,7 +123,71 @@ function PairTests({ first, second, one, other }) {
       ${detectable && ` With these tasks, only a difference of ${number(detectable)} or more in partial completion would show (80% power).`}
     </p>
     ${tests.warnings.map((/** @type {string} */ text) => html`<p class="notice">${text}</p>`)}
+    ${tests.why ? html`<${Why} why=${tests.why} />` : html`<p class="hint">What moved the score: <code>${program} compare ${one} ${other} --why</code>, then load this page again.</p>`}
   `;
+}
+
+/**
+ * What moved the score, as `mind2web2 compare --why` prints it.
+ * @param {{why: any}} props
+ */
+function Why({ why }) {
+  /** @type {Record<string, string>} */
+  const names = Object.fromEntries(why.shares.map((/** @type {any} */ share) => [share.cause, share.name]));
+  return html`
+    <h2>What moved the score</h2>
+    <p>${why.sentence}</p>
+    <div class="table-wrap" tabindex="0">
+      <table class="tests why">
+        <thead>
+          <tr>
+            <th scope="col">cause</th>
+            <th scope="col">share</th>
+            <th scope="col">95% interval</th>
+            <th scope="col">answers</th>
+          </tr>
+        </thead>
+        <tbody>
+          ${why.shares.map(
+            (/** @type {any} */ share) =>
+              html`<tr>
+                <th scope="row">${share.name}</th>
+                <td>${share.share === null ? `${signed(share.least)} to ${signed(share.most)}` : signed(share.share)}</td>
+                <td>${share.low === null ? "–" : `${signed(share.low)} to ${signed(share.high)}`}</td>
+                <td>${share.answers}</td>
+              </tr>`,
+          )}
+        </tbody>
+      </table>
+    </div>
+    ${why.missing > 0 && html`<p class="notice">${counted(why.missing, "stored judgment")} missing: shares are within bounds. <code>${program} compare ${why.first} ${why.second} --why --ask</code> asks for them.</p>`}
+    ${
+      why.leaves.length > 0 &&
+      html`<ul class="flips movers">
+        ${why.leaves.map(
+          (/** @type {any} */ leaf) =>
+            html`<li>
+              <strong class=${sign(leaf.effect)}>${signed(leaf.effect)}</strong> <bdi>${leaf.task}</bdi>, <bdi>${leaf.answer}</bdi>
+              <span class="cause">${names[leaf.cause] ?? "a mixture"}</span>
+              ${[
+                [why.first, leaf.first],
+                [why.second, leaf.second],
+              ].map(([agent, side]) => html`<${MovedSide} ...${{ agent, leaf, side }} />`)}
+            </li>`,
+        )}
+      </ul>`
+    }
+  `;
+}
+
+/** @param {{agent: string, leaf: any, side: any}} props */
+function MovedSide({ agent, leaf, side }) {
+  const status = side.passed === null ? "not judged" : side.passed ? "passed" : "failed";
+  const place = [agent, leaf.task, leaf.answer, side.path.split("/").at(-1)];
+  return html`<span class="text"
+    ><a href=${address("evidence", place)}><span class=${`dot ${status}`}></span> ${status}</a> <bdi class="where">${agent}:</bdi> ${side.claim}
+    <span class="where">${side.judge} ${side.pages.join(" ")}</span></span
+  >`;
 }
 
 /** @param {any} metric @param {string} one @param {string} other */

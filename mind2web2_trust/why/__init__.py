@@ -1,0 +1,1 @@
+"""``mind2web2 compare --why``: what moved a score, each cause with its share."""

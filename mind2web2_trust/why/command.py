@@ -1,0 +1,136 @@
+"""``mind2web2 compare --why``: read both sides, evaluate what is between them, and print it."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import tempfile
+from collections.abc import Sequence
+from contextlib import ExitStack
+from pathlib import Path
+
+from mind2web2.plugin import (
+    REPLAY,
+    STORE_NAME,
+    JudgmentStore,
+    RunSettings,
+    SharingJudgmentStore,
+    UsageError,
+    all_or_first_error,
+    line,
+    merged_store,
+    plain_console,
+    program,
+    settings_of,
+    write_whole,
+)
+from mind2web2_trust.why.evaluation import Asking, Evaluation
+from mind2web2_trust.why.explanation import Explained, Explanation, explain
+from mind2web2_trust.why.output import print_explanation
+from mind2web2_trust.why.shares import corners
+from mind2web2_trust.why.sides import (
+    Pair,
+    Side,
+    changed_side,
+    named_side,
+    pairs,
+    with_changes,
+)
+
+# Beside the results of the second side, for the viewer.
+WHY_FILE = "why.json"
+
+
+def run(options: argparse.Namespace, folders: Sequence[Path], task_ids: Sequence[str]) -> int:
+    """Print what moved the score, and return the exit status: 1 where replies are missing.
+
+    Args:
+        folders: of the results of the agents that the options name.
+    """
+    settings = settings_of(options)
+    sides = _sides(options, folders, settings)
+    found = asyncio.run(_explained(sides, task_ids, settings if options.ask else None))
+    if options.json:
+        plain_console().print_json(found.model_dump_json())
+    else:
+        print_explanation(plain_console(), found)
+    try:
+        write_whole(sides[1].folder / WHY_FILE, found.model_dump_json(indent=2))
+    except OSError as error:
+        line(plain_console(), f"Not kept for the viewer: {error}")
+    return 1 if found.missing or found.gone else 0
+
+
+def _sides(
+    options: argparse.Namespace, folders: Sequence[Path], settings: RunSettings
+) -> tuple[Side, Side]:
+    changed = with_changes(settings, options.changes)
+    names = [name.rstrip("/") for name in options.agents]
+    first = named_side(names[0], folders[0], settings)
+    if len(folders) == 2:
+        return first, named_side(names[1], folders[1], changed)
+    if len(folders) > 2 or not options.changes:
+        raise UsageError(
+            "--why takes two agents, or one and what changes: "
+            f"{program()} compare {names[0]} --why --with eval_version=NEW"
+        )
+    if changed.eval_results_root != settings.eval_results_root:
+        folder = changed.paths.eval_results_root / first.agent
+        return first, named_side(str(folder), folder, changed)
+    return first, changed_side(first, options.changes, changed)
+
+
+async def _explained(
+    sides: tuple[Side, Side], task_ids: Sequence[str], asking: RunSettings | None
+) -> Explanation:
+    """Return what moved the score.
+
+    Args:
+        asking: settings to ask for missing replies; ``None`` where none are asked for.
+    """
+    shared = list(pairs(*sides, task_ids))
+    if not shared:
+        raise UsageError(f"{sides[0].name} and {sides[1].name} share no answer with a score")
+    with ExitStack() as stack:
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="mind2web2-why-")))
+        store = stack.enter_context(_store(sides, shared, folder, is_asked=asking is not None))
+        evaluation = Evaluation(
+            sides, store, folder, None if asking is None else Asking(asking, store)
+        )
+        evaluated = await all_or_first_error(_one(evaluation, pair) for pair in shared)
+    return explain(sides, evaluated, _left_out(sides, task_ids), _rehearsals(shared))
+
+
+def _left_out(sides: tuple[Side, Side], task_ids: Sequence[str]) -> int:
+    one_sided = set(sides[0].judged) ^ set(sides[1].judged)
+    return sum(not task_ids or task_id in task_ids for task_id, _ in one_sided)
+
+
+def _rehearsals(shared: Sequence[Pair]) -> list[str]:
+    """Return the folders of cases of the scripts that differ."""
+    tasks = {pair.place[0] for pair in shared if "rubric" in pair.causes}
+    folders = (Path("rehearsals", task) for task in tasks)
+    return sorted(str(folder) for folder in folders if folder.is_dir())
+
+
+async def _one(evaluation: Evaluation, pair: Pair) -> Explained:
+    return Explained(pair, await evaluation.corners(pair, list(corners(pair.causes))))
+
+
+def _store(
+    sides: tuple[Side, Side], shared: Sequence[Pair], folder: Path, *, is_asked: bool
+) -> JudgmentStore:
+    """Return the replies of both sides; those that are asked for stay with the second one."""
+    files = {
+        each.judgments: None for pair in shared for each in pair.sides if each.judgments.is_file()
+    }
+    if not is_asked:
+        return merged_store(files, folder)
+    judges = {each.made_from.judge.provider for pair in shared for each in pair.sides}
+    if REPLAY in judges:
+        raise UsageError(
+            "--ask: the results were replayed from stored judgments, and name no server to ask; "
+            "evaluate with a judge first"
+        )
+    own = sides[1].folder / STORE_NAME
+    return SharingJudgmentStore(own, [path for path in files if path != own])

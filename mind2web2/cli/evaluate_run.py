@@ -32,7 +32,6 @@ from mind2web2.cli.event_loop import run_to_exit
 from mind2web2.cli.options import load_function
 from mind2web2.cli.results.tables import removed_tasks_text
 from mind2web2.errors import ResultWriteError, UsageError
-from mind2web2.hooks import Listener
 from mind2web2.judge.caching import CachingJudge
 from mind2web2.judge.other_agents import stores_of_others
 from mind2web2.judge.protocol import AskedQuestion

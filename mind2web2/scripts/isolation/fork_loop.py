@@ -13,12 +13,13 @@ import os
 import selectors
 import signal
 import socket
-import struct
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NoReturn
+
+from mind2web2.scripts.isolation.messages import FDS_PER_START, START, TOO_LARGE
 
 # Between two checks, a script that fills memory at full speed takes some 100 MB more.
 _CHECK_EVERY_S = 0.05
@@ -26,12 +27,6 @@ _CHECK_EVERY_S = 0.05
 _COUNTED = ("RssAnon:", "RssShmem:", "VmSwap:")
 # Far more than this process ever opens; the system's own limit may be huge.
 _MAX_FILES = 65_536
-# Sent along with each request: connection, output, liveness socket.
-FDS_PER_START = 3
-# A request for a process: its memory limit in bytes.
-START = struct.Struct(">Q")
-# The reason that is reported if a process exceeded its memory limit.
-TOO_LARGE = "memory"
 
 
 @dataclass(slots=True)

@@ -15,8 +15,7 @@ from multiprocessing.connection import Connection
 
 from pydantic_core import to_jsonable_python
 
-from mind2web2.scripts.isolation.fork_loop import START
-from mind2web2.scripts.isolation.messages import HomeJob
+from mind2web2.scripts.isolation.messages import START, HomeJob
 from mind2web2.scripts.isolation.processes import (
     MAX_PRINTED_BYTES,
     ForkServer,

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from tempfile import TemporaryFile
 from typing import BinaryIO, Protocol
 
-from mind2web2.scripts.isolation.fork_loop import FDS_PER_START, START, TOO_LARGE
+from mind2web2.scripts.isolation.messages import FDS_PER_START, START, TOO_LARGE
 from mind2web2.utils.hidden_keys import PROXIES, scrubbed_environment
 
 # Loading leaves hardly any garbage.

@@ -30,7 +30,7 @@ from mind2web2.verification.extractor import (
     Extractor,
     create_evaluator,
 )
-from mind2web2.verification.script_access import NOT_PASSED, as_judge
+from mind2web2.verification.script_access import NOT_PASSED, as_judge, limits_of
 from mind2web2.verification.verifier import Prerequisites, Sources, Verifier
 
 if TYPE_CHECKING:
@@ -359,7 +359,8 @@ class Evaluator(Rubric):
         description = task_description or f"Evaluation for {task_id}"
         self.agent_name = agent_name or "unknown_agent"
         self.answer_name = answer_name or "unknown_answer"
-        self._judge = as_judge(client) if client is not None else None
+        llm_limit, _ = limits_of(global_semaphore)
+        self._judge = as_judge(client, llm_limit) if client is not None else None
         self._ground_truth, self._custom_info = [], []
         self._extractions = _Extractions()
         self._last_suffix = {}

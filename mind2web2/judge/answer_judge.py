@@ -73,12 +73,7 @@ class AnswerJudge(JudgeSession):
         """Return the run's model."""
         return self._run.settings.model
 
-    async def ask(
-        self,
-        request: ChatRequest,
-        subject: QuestionContext,
-        limit: Limit | None,  # noqa: ARG002 (the run's own is entered)
-    ) -> ChatReply:
+    async def ask(self, request: ChatRequest, subject: QuestionContext) -> ChatReply:
         """Answer a question, as ``Judge.ask`` promises."""
         self.check()
         limits = AnswerLimits(self._places, self.check, self._turn, self.asked)

@@ -129,30 +129,33 @@ def _is_foreign_object(result: Any, template: type[BaseModel]) -> bool:
 
 
 class ClientJudge(JudgeSession, AsyncCalls):
-    """Asks a client directly, outside of any run; nothing is stored."""
+    """Asks a client directly, outside of any run; nothing is stored.
 
-    def __init__(self, provider: ChatProvider) -> None:
+    Args:
+        limit: entered around each request.
+    """
+
+    def __init__(self, provider: ChatProvider, limit: Limit) -> None:
         super().__init__(Usage(cost_usd=None))
         self._provider = provider
+        self._limit = limit
 
     @property
     def endpoint(self) -> str:
         """Return the name of the client's server."""
         return self._provider.endpoint
 
-    async def chat(self, request: ChatRequest, limit: Limit | None = None) -> ChatReply:
+    async def chat(self, request: ChatRequest, limit: Limit | None = None) -> ChatReply:  # noqa: ARG002 (its own is entered)
         """Answer a request of the script's own."""
         try:
-            return await self.ask(request, QuestionContext("script"), limit)
+            return await self.ask(request, QuestionContext("script"))
         except ContextTooLongError as error:
             raise self.fail(error) from error.__cause__
 
-    async def ask(
-        self, request: ChatRequest, subject: QuestionContext, limit: Limit | None
-    ) -> ChatReply:
+    async def ask(self, request: ChatRequest, subject: QuestionContext) -> ChatReply:
         """Answer a question, as ``Judge.ask`` promises."""
         self.check()
-        permit = Permit(AnswerLimits(limit or nullcontext(), self.check))
+        permit = Permit(AnswerLimits(self._limit, self.check))
         try:
             async with aclosing(permit):
                 reply = await self._provider.chat(request, permit)
@@ -170,6 +173,6 @@ class ClientJudge(JudgeSession, AsyncCalls):
         return reply
 
 
-def judge_of(client: Any) -> ClientJudge:
+def judge_of(client: Any, limit: Limit) -> ClientJudge:
     """Return the judge that asks a client."""
-    return ClientJudge(as_provider(client))
+    return ClientJudge(as_provider(client), limit)

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal, Protocol, TypeVar
 
 from mind2web2.errors import JudgeError, Mind2Web2Error
-from mind2web2.llm_client.chat import ChatReply, ChatRequest, Limit, Usage
+from mind2web2.llm_client.chat import ChatReply, ChatRequest, Usage
 from mind2web2.rubric.verdicts import Rejection, ServiceAnswer
 
 if TYPE_CHECKING:
@@ -130,9 +130,7 @@ class Judge(Protocol):
     def model_for(self, requested: str) -> str:
         """Return the model that answers where a script names ``requested``."""
 
-    async def ask(
-        self, request: ChatRequest, subject: QuestionContext, limit: Limit | None
-    ) -> ChatReply:
+    async def ask(self, request: ChatRequest, subject: QuestionContext) -> ChatReply:
         """Answer a question; ``declined`` is set where the judge declined it twice.
 
         Raises:

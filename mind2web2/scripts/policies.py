@@ -157,14 +157,9 @@ class _PolicyClient(JudgeSession, AsyncCalls):
         form = AskedForm("", None, None, use_screenshot=False, name="request")
         return ChatReply("", self._policy.fill(form, request.template))
 
-    async def ask(
-        self,
-        request: ChatRequest,
-        subject: QuestionContext,  # noqa: ARG002
-        limit: Limit | None,
-    ) -> ChatReply:
+    async def ask(self, request: ChatRequest, subject: QuestionContext) -> ChatReply:  # noqa: ARG002
         """Answer a question of a script that has pages of its own."""
-        return await self.chat(request, limit)
+        return await self.chat(request)
 
     def left_open(self) -> tuple[bool, Undecided]:
         """Refuse: each question has its reply at once."""

@@ -51,7 +51,6 @@ class EvaluationContext:
         cache: the task's stored pages; ``None`` where there are none.
         looked_up: the pages asked for, each with its digest as the judge was shown it first.
         capture: for pages that are not stored; ``None`` where none are captured.
-        llm_limit: entered around each judge request.
         page_limit: entered around each capture.
         settings: how pages are prepared.
         votes: the most on a claim for which the script names no number.
@@ -64,7 +63,6 @@ class EvaluationContext:
     cache: PageCache | None
     library: PageLibrary
     capture: SharedCaptures | None
-    llm_limit: Limit
     page_limit: Limit
     logger: logging.Logger
     settings: PageSettings = field(default_factory=PageSettings)
@@ -181,7 +179,7 @@ class EvaluationContext:
                 check=check,
             )
             try:
-                reply = await self.judge.ask(request, subject, self.llm_limit)
+                reply = await self.judge.ask(request, subject)
             except JudgmentMissingError as error:
                 if others_may_decide:
                     raise

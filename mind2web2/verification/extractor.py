@@ -187,8 +187,8 @@ def create_evaluator(
         default_model: for extraction and verification unless they are named apart.
         browser_manager: captures pages that are not stored; a run's own browser comes before ours.
     """
-    judge: Judge = as_judge(client)
-    limits = limits_of(global_semaphore)
+    llm_limit, page_limit = limits_of(global_semaphore)
+    judge: Judge = as_judge(client, llm_limit)
     settings = config or EvaluatorConfig()
     of_run = run_cache(global_cache)
     browser = _own_browser(of_run, browser_manager)
@@ -197,7 +197,14 @@ def create_evaluator(
     has_own_pages = global_cache is not None and (of_run is None or browser is not None)
     if has_own_pages or not isinstance(judge, RunQuestions):
         own = _own_questions()(
-            judge, task_description, answer, global_cache, limits, logger or log, settings, browser
+            judge,
+            task_description,
+            answer,
+            global_cache,
+            page_limit,
+            logger or log,
+            settings,
+            browser,
         )
 
     def context(model: str | None) -> ScriptContext:
@@ -210,7 +217,6 @@ def create_evaluator(
             task=task_description,
             answer=answer,
             cache=global_cache,
-            llm_limit=limits[0],
             logger=logger or log,
             config=settings,
         )

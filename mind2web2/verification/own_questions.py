@@ -65,7 +65,7 @@ def own_questions(
     task: str,
     answer: str,
     cache: PageCache | None,
-    limits: tuple[Limit, Limit],
+    page_limit: Limit,
     logger: logging.Logger,
     config: EvaluatorConfig,
     browser: PageCapture | None,
@@ -73,11 +73,11 @@ def own_questions(
     """Return who answers the questions about one answer.
 
     Args:
-        limits: of judge requests and of captures.
+        page_limit: entered around each capture.
         browser: captures pages that are not stored.
     """
     of_run = run_cache(cache)
-    library, captures, page_limit = PageLibrary(), None, limits[1]
+    library, captures = PageLibrary(), None
     looked_up: dict[str, str | None] = {}
     if of_run is not None:
         cache, captures, looked_up = of_run.task_cache, of_run.captures, of_run.looked_up
@@ -94,7 +94,6 @@ def own_questions(
             looked_up=looked_up,
             library=library,
             capture=captures if browser is None else SharedCaptures.by(browser),
-            llm_limit=limits[0],
             page_limit=page_limit,
             logger=logger,
             settings=config.page_settings(),
@@ -112,7 +111,6 @@ def script_context(
         task=context.task,
         answer=context.answer,
         cache=context.cache,
-        llm_limit=context.llm_limit,
         logger=context.logger,
         config=config or EvaluatorConfig(),
     )

@@ -84,7 +84,6 @@ class ScriptContext:
         judge: takes notes and failures, and requests of the script's own.
         run: answers the questions.
         cache: the task's stored pages; ``None`` where there are none.
-        llm_limit: entered around requests of the script's own.
         config: the defaults of verifications.
     """
 
@@ -93,7 +92,6 @@ class ScriptContext:
     task: str
     answer: str
     cache: PageCache | None
-    llm_limit: Limit
     logger: logging.Logger
     config: EvaluatorConfig = field(default_factory=EvaluatorConfig)
 
@@ -160,7 +158,6 @@ class ScriptAccess:
             model=model,
             messages=messages,
             response_format=response_format,
-            limit=self._context.llm_limit,
             **keywords,
         )
 
@@ -178,12 +175,17 @@ def limits_of(semaphore: Any) -> tuple[Limit, Limit]:
         return semaphore, semaphore
 
 
-def as_judge(client: Any) -> Judge:
-    """Return the judge behind a client: itself if it is one, else wrapped."""
+def as_judge(client: Any, limit: Limit | None = None) -> Judge:
+    """Return the judge behind a client: itself if it is one, else wrapped.
+
+    Args:
+        limit: entered around each request to a client that is no judge itself.
+    """
     # Look at the class, because reading the ledger itself would count as a read by the script.
     if hasattr(type(client), "ask") and hasattr(type(client), "model_for"):
         judge: Judge = client
         return judge
     # Scripts of a run have its judge.
-    foreign: Judge = import_module("mind2web2.judge.client_judge").judge_of(client)
+    client_judge = import_module("mind2web2.judge.client_judge")
+    foreign: Judge = client_judge.judge_of(client, limit or nullcontext())
     return foreign

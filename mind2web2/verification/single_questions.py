@@ -182,7 +182,6 @@ class SingleQuestion:
             cache=self.pages,
             library=self.pages.library,
             capture=None,
-            llm_limit=self.limit,
             page_limit=nullcontext(),
             logger=log,
         )

@@ -271,11 +271,7 @@ async def outcomes(run, count, limit=None):
     async def ask(number):
         judge = AnswerJudge(run, "task", f"answer_{number}.md", limit)
         try:
-            await judge.ask(
-                question(f"Is {number} so?"),
-                QuestionContext("verify", node="leaf"),
-                None,
-            )
+            await judge.ask(question(f"Is {number} so?"), QuestionContext("verify", node="leaf"))
         except BudgetReachedError:
             assert isinstance(judge.failure, BudgetReachedError)
             return "refused"

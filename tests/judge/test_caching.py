@@ -120,11 +120,9 @@ async def test_a_question_is_asked_once_and_kept_with_all_about_it(store):
         lambda _: verdict(served_model="gpt-4o-2024", system_fingerprint="fp", attempts=2)
     )
     run = CachingJudge(SETTINGS, provider, store)
-    first = await answer_judge(run).ask(question(), subject(), None)
-    again = await answer_judge(run).ask(question(), subject(), None)
-    later = await answer_judge(CachingJudge(SETTINGS, provider, store)).ask(
-        question(), subject(), None
-    )
+    first = await answer_judge(run).ask(question(), subject())
+    again = await answer_judge(run).ask(question(), subject())
+    later = await answer_judge(CachingJudge(SETTINGS, provider, store)).ask(question(), subject())
     assert first == again == later
     assert first.value == Verdict()
     assert len(provider.requests) == 1
@@ -174,7 +172,7 @@ async def test_another_judge_is_asked_again(store, changed):
     """Judgments belong to one model and its parameters."""
     provider = Provider()
     for settings in (SETTINGS, changed):
-        await answer_judge(CachingJudge(settings, provider, store)).ask(question(), subject(), None)
+        await answer_judge(CachingJudge(settings, provider, store)).ask(question(), subject())
     assert len(provider.requests) == 2
 
 
@@ -184,7 +182,7 @@ async def test_equal_questions_at_the_same_time_are_asked_once(store):
     provider.gate.clear()
     run = CachingJudge(SETTINGS, provider, store)
     judges = [answer_judge(run), answer_judge(run)]
-    asking = [asyncio.ensure_future(judge.ask(question(), subject(), None)) for judge in judges]
+    asking = [asyncio.ensure_future(judge.ask(question(), subject())) for judge in judges]
     await provider.arrived.wait()
     provider.gate.set()
     assert await asyncio.gather(*asking) == [verdict(), verdict()]
@@ -197,9 +195,9 @@ async def test_a_caller_that_waits_for_a_cancelled_one_asks_itself(store):
     provider = Provider()
     provider.gate.clear()
     run = CachingJudge(SETTINGS, provider, store)
-    first = asyncio.ensure_future(answer_judge(run).ask(question(), subject(), None))
+    first = asyncio.ensure_future(answer_judge(run).ask(question(), subject()))
     await provider.arrived.wait()
-    second = asyncio.ensure_future(answer_judge(run).ask(question(), subject(), None))
+    second = asyncio.ensure_future(answer_judge(run).ask(question(), subject()))
     first.cancel()
     provider.gate.set()
     assert await second == verdict()
@@ -208,11 +206,11 @@ async def test_a_caller_that_waits_for_a_cancelled_one_asks_itself(store):
 
 
 async def test_overwrite_asks_each_question_once_more(store):
-    await answer_judge(CachingJudge(SETTINGS, Provider(), store)).ask(question(), subject(), None)
+    await answer_judge(CachingJudge(SETTINGS, Provider(), store)).ask(question(), subject())
     provider = Provider(lambda _: verdict(result=False))
     run = CachingJudge(SETTINGS, provider, store, overwrite=True)
     for _ in range(3):
-        reply = await answer_judge(run).ask(question(), subject(), None)
+        reply = await answer_judge(run).ask(question(), subject())
         assert reply.value.result is False
     assert len(provider.requests) == 1
     assert [kept.text for kept in store.all()] == ['{"reasoning":"read","result":false}']
@@ -222,12 +220,12 @@ async def test_another_server_is_asked_again(store):
     """Two servers may call different models by one name; a replay is of one of them."""
     for endpoint, result in (("a", True), ("b", False)):
         provider = Provider(lambda _, result=result: verdict(result), endpoint)
-        await answer_judge(CachingJudge(SETTINGS, provider, store)).ask(question(), subject(), None)
+        await answer_judge(CachingJudge(SETTINGS, provider, store)).ask(question(), subject())
         assert len(provider.requests) == 1
     for endpoint, result in (("a", True), ("b", False)):
         replay = CachingJudge(replace(SETTINGS, replayed_endpoint=endpoint), None, store)
         assert replay.endpoint == "replay"
-        reply = await answer_judge(replay).ask(question(), subject(), None)
+        reply = await answer_judge(replay).ask(question(), subject())
         assert reply.value.result is result
         assert (
             replay.usage.total().asked.judgments,
@@ -238,7 +236,7 @@ async def test_another_server_is_asked_again(store):
 async def test_a_judgment_of_the_flex_tier_costs_half(store):
     flex = replace(SETTINGS, extra_body={"service_tier": "flex"})
     run = CachingJudge(flex, Provider(), store)
-    await answer_judge(run).ask(question(), subject(), None)
+    await answer_judge(run).ask(question(), subject())
     [kept] = store.all()
     assert (kept.batch, kept.cost_usd) == (True, pytest.approx(0.000275 / 2))
     assert run.usage.tasks["task"].asked.cost_usd == pytest.approx(0.000275 / 2)
@@ -246,7 +244,7 @@ async def test_a_judgment_of_the_flex_tier_costs_half(store):
 
 async def test_a_reused_judgment_without_dollars_has_the_judges_own_price(store):
     settings = replace(SETTINGS, model="own-model")
-    ask = (question(), subject(), None)
+    ask = (question(), subject())
     await answer_judge(CachingJudge(settings, Provider(), store)).ask(*ask)
     priced = CachingJudge(replace(settings, price=OwnPrice(1.0, 2.0)), Provider(), store)
     await answer_judge(priced).ask(*ask)
@@ -272,7 +270,7 @@ async def test_a_replay_asks_no_service(store):
 async def test_a_replay_without_the_judgment_fails_clearly(store):
     judge = answer_judge(CachingJudge(SETTINGS, None, store))
     with pytest.raises(JudgmentMissingError) as caught:
-        await judge.ask(question(), subject(trial=2), None)
+        await judge.ask(question(), subject(trial=2))
     for part in (
         "'It is so.'",
         "https://a.example/x",
@@ -287,10 +285,10 @@ async def test_a_replay_without_the_judgment_fails_clearly(store):
 async def test_a_missing_extraction_is_named(store):
     judge = answer_judge(CachingJudge(SETTINGS, None, store))
     with pytest.raises(JudgmentMissingError, match="no stored judgment on extract 'facts' "):
-        await judge.ask(question(), QuestionContext("extract", node="facts"), None)
+        await judge.ask(question(), QuestionContext("extract", node="facts"))
     judge = answer_judge(CachingJudge(SETTINGS, None, store))
     with pytest.raises(JudgmentMissingError) as caught:
-        await judge.ask(question(), QuestionContext("verify", node="leaf", claim="so " * 500), None)
+        await judge.ask(question(), QuestionContext("verify", node="leaf", claim="so " * 500))
     assert len(str(caught.value)) < 300
 
 
@@ -298,7 +296,7 @@ async def test_declined_once_is_asked_again(store):
     """The second reply counts, and the cost of both."""
     replies = iter([declined(), verdict()])
     judge = answer_judge(CachingJudge(SETTINGS, Provider(lambda _: next(replies)), store))
-    reply = await judge.ask(question(), subject(), None)
+    reply = await judge.ask(question(), subject())
     assert (reply.value, reply.declined, reply.attempts) == (Verdict(), None, 2)
     assert judge.ledger.usage.input_tokens == 2 * USAGE.input_tokens
     assert judge.ledger.rejections == []
@@ -309,7 +307,7 @@ async def test_declined_twice_is_a_judgment_of_its_own(store):
     ledgers = []
     for _ in range(2):
         judge = answer_judge(CachingJudge(SETTINGS, provider, store))
-        reply = await judge.ask(question(), subject(), None)
+        reply = await judge.ask(question(), subject())
         assert (reply.value, reply.declined) == (None, "not this")
         assert judge.failure is None
         ledgers.append(judge.ledger)
@@ -328,7 +326,7 @@ async def test_too_long_is_kept_too(store):
     for _ in range(2):
         judge = answer_judge(CachingJudge(SETTINGS, provider, store))
         with pytest.raises(ContextTooLongError, match="too long"):
-            await judge.ask(question(), subject(), None)
+            await judge.ask(question(), subject())
         assert judge.failure is None
     assert len(provider.requests) == 1
 
@@ -340,7 +338,7 @@ async def test_a_ledger_is_the_same_from_stored_judgments(store):
     for _ in range(2):
         judge = answer_judge(CachingJudge(SETTINGS, provider, store))
         for text in ("a", "b"):
-            await judge.ask(question(text), subject(), None)
+            await judge.ask(question(text), subject())
         ledgers.append(judge.ledger)
     assert ledgers[0] == ledgers[1]
     assert (ledgers[0].usage.judgments, ledgers[0].usage.output_tokens) == (2, 20)
@@ -355,7 +353,7 @@ async def test_the_log_has_the_traceback_of_an_unforeseen_error(store, caplog):
     caplog.set_level("INFO")
     judge = answer_judge(CachingJudge(SETTINGS, Provider(stumble), store))
     with pytest.raises(JudgeError, match="RuntimeError: a bug"):
-        await judge.ask(question("any"), subject(), None)
+        await judge.ask(question("any"), subject())
     assert "in stumble" in caplog.text
 
 
@@ -380,14 +378,14 @@ async def test_after_a_failure_nothing_more_is_asked_for_the_answer(store, error
     run = CachingJudge(SETTINGS, provider, store)
     judge, other = answer_judge(run), answer_judge(run)
     with pytest.raises(kind, match=words) as caught:
-        await judge.ask(question("bad"), subject(), None)
+        await judge.ask(question("bad"), subject())
     assert judge.failure is caught.value
     with pytest.raises(JudgeError, match=f"nothing more is asked after a failure: .*{words}"):
-        await judge.ask(question("good"), subject(), None)
+        await judge.ask(question("good"), subject())
     assert judge.failure is caught.value
     assert provider.texts == {"bad": 1}
     assert store.all() == []
-    assert (await other.ask(question("good"), subject(), None)).value == Verdict()
+    assert (await other.ask(question("good"), subject())).value == Verdict()
 
 
 async def test_questions_that_wait_for_their_turn_are_not_sent_after_a_failure(store):
@@ -397,7 +395,7 @@ async def test_questions_that_wait_for_their_turn_are_not_sent_after_a_failure(s
     provider = Provider(fail)
     limit = asyncio.Semaphore(1)
     judge = answer_judge(CachingJudge(SETTINGS, provider, store), limit)
-    asking = [judge.ask(question(text), subject(), None) for text in "abcde"]
+    asking = [judge.ask(question(text), subject()) for text in "abcde"]
     outcomes = await asyncio.gather(*asking, return_exceptions=True)
     assert all(isinstance(outcome, JudgeError) for outcome in outcomes)
     assert len(provider.requests) == 1
@@ -412,7 +410,7 @@ async def test_a_reply_that_cannot_be_kept_decides_nothing(store):
     connection.close()
     judge = answer_judge(CachingJudge(SETTINGS, Provider(), store))
     with pytest.raises(JudgmentStoreError, match=r"judgments\.sqlite3 cannot be used"):
-        await judge.ask(question(), subject(), None)
+        await judge.ask(question(), subject())
     assert isinstance(judge.failure, JudgmentStoreError)
 
 
@@ -441,7 +439,7 @@ async def test_a_reply_that_a_full_disk_refuses_is_written_once_there_is_room(
     limit_file_size(2000)
     for text in "ab":
         with pytest.raises(JudgmentStoreError, match=r"judgments\.sqlite3 cannot be used: .*room"):
-            await answer_judge(run).ask(question(text, None), subject(), None)
+            await answer_judge(run).ask(question(text, None), subject())
     with pytest.raises(JudgmentStoreError, match="1 judge reply not stored"):
         await run.write_rest()
     limit_file_size()
@@ -460,9 +458,9 @@ async def test_a_reply_that_waits_for_room_is_not_asked_for_again(
     limit_file_size(2000)
     for _ in range(2):
         with pytest.raises(JudgmentStoreError, match="room"):
-            await answer_judge(run).ask(question("a", None), subject(), None)
+            await answer_judge(run).ask(question("a", None), subject())
     limit_file_size()
-    reply = await answer_judge(run).ask(question("a", None), subject(), None)
+    reply = await answer_judge(run).ask(question("a", None), subject())
     assert reply.text == "a" * 9000
     assert provider.texts == {"a": 1}
     assert run.usage.total().asked.judgments == 1
@@ -471,18 +469,16 @@ async def test_a_reply_that_waits_for_room_is_not_asked_for_again(
 async def test_a_judgment_that_does_not_fit_does_not_survive_a_full_disk(store, limit_file_size):
     """The paid reply replaces it once there is room, and the next run asks nothing."""
     provider = Provider()
-    await answer_judge(CachingJudge(SETTINGS, provider, store)).ask(question(), subject(), None)
+    await answer_judge(CachingJudge(SETTINGS, provider, store)).ask(question(), subject())
     [kept] = store.all()
     await store.put(kept.model_copy(update={"text": '{"result": "perhaps"}'}))
     run = CachingJudge(SETTINGS, provider, store)
     limit_file_size(2000)
     with pytest.raises(JudgmentStoreError, match="room"):
-        await answer_judge(run).ask(question(), subject(), None)
+        await answer_judge(run).ask(question(), subject())
     limit_file_size()
     await run.write_rest()
-    reply = await answer_judge(CachingJudge(SETTINGS, provider, store)).ask(
-        question(), subject(), None
-    )
+    reply = await answer_judge(CachingJudge(SETTINGS, provider, store)).ask(question(), subject())
     assert (reply.value, len(provider.requests)) == (Verdict(), 2)
 
 
@@ -497,7 +493,7 @@ async def test_a_paid_reply_is_stored_although_its_caller_is_cancelled(tmp_path)
 
     with Watched(tmp_path / "judgments.sqlite3") as store:
         run = CachingJudge(SETTINGS, Provider(), store)
-        asking = asyncio.create_task(answer_judge(run).ask(question(), subject(), None))
+        asking = asyncio.create_task(answer_judge(run).ask(question(), subject()))
         await writing.wait()
         asking.cancel()
         with pytest.raises(asyncio.CancelledError):
@@ -524,7 +520,7 @@ async def test_a_request_is_in_flight_until_its_reply_is_stored(tmp_path):
     provider = Provider(reply)
     with Counted(tmp_path / "judgments.sqlite3") as store:
         judge = answer_judge(CachingJudge(SETTINGS, provider, store), limit)
-        asking = [judge.ask(question(text), subject(), None) for text in "abcdef"]
+        asking = [judge.ask(question(text), subject()) for text in "abcdef"]
         await asyncio.gather(*asking, return_exceptions=True)
         assert (store.stored, max(unstored), provider.texts["c"]) == (6, 2, 2)
     async with limit, limit:
@@ -534,15 +530,13 @@ async def test_a_request_is_in_flight_until_its_reply_is_stored(tmp_path):
 async def test_a_stored_text_that_does_not_fit_is_no_verdict(store):
     """A replay fails with a clear error; a judge is asked again."""
     provider = Provider()
-    await answer_judge(CachingJudge(SETTINGS, provider, store)).ask(question(), subject(), None)
+    await answer_judge(CachingJudge(SETTINGS, provider, store)).ask(question(), subject())
     [kept] = store.all()
     await store.put(kept.model_copy(update={"text": '{"result": "perhaps"}'}))
     judge = answer_judge(CachingJudge(SETTINGS, None, store))
     with pytest.raises(JudgmentMissingError, match="does not fill Verdict; run with --overwrite"):
-        await judge.ask(question(), subject(), None)
-    reply = await answer_judge(CachingJudge(SETTINGS, provider, store)).ask(
-        question(), subject(), None
-    )
+        await judge.ask(question(), subject())
+    reply = await answer_judge(CachingJudge(SETTINGS, provider, store)).ask(question(), subject())
     assert (reply.value, len(provider.requests)) == (Verdict(), 2)
     assert [again.text for again in store.all()] == [kept.text]
 
@@ -551,9 +545,9 @@ async def test_a_scripts_own_requests_are_kept_too(store):
     replies = {"text": ChatReply(text="Zürich", usage=USAGE), "class": verdict()}
     run = CachingJudge(SETTINGS, Provider(lambda text: replies[text]), store)
     for judge in (answer_judge(run), answer_judge(run)):
-        reply = await judge.ask(own("text"), OWN, None)
+        reply = await judge.ask(own("text"), OWN)
         assert (reply.text, reply.usage) == ("Zürich", USAGE)
-        assert (await judge.ask(own("class", template=Verdict), OWN, None)).value == Verdict()
+        assert (await judge.ask(own("class", template=Verdict), OWN)).value == Verdict()
     assert run.usage.total().asked.judgments == 2
     assert {kept.purpose for kept in store.all()} == {"script"}
 
@@ -567,5 +561,5 @@ async def test_a_further_trial_of_a_scripts_request_is_asked_again(store):
     run = CachingJudge(SETTINGS, Provider(lambda _: ChatReply(text=next(replies))), store)
     for _ in range(2):
         judge = answer_judge(run)
-        asked = [await judge.ask(own("x"), replace(OWN, trial=trial), None) for trial in (1, 2, 3)]
+        asked = [await judge.ask(own("x"), replace(OWN, trial=trial)) for trial in (1, 2, 3)]
         assert [reply.text for reply in asked] == ["a", "b", "c"]

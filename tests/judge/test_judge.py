@@ -148,8 +148,8 @@ async def test_other_replies_are_failures(result):
 
 async def test_the_ledger_counts_questions_and_tokens():
     judge = as_judge(Provider(reply(), reply(declined="no"), reply()))
-    await judge.ask(VERDICT, SUBJECT, None)
-    second = await judge.ask(VERDICT, SUBJECT, None)
+    await judge.ask(VERDICT, SUBJECT)
+    second = await judge.ask(VERDICT, SUBJECT)
     assert judge.ledger.usage == Usage(30, 6, 9, 3, judgments=2, cost_usd=None)
     assert (second.usage, second.attempts, second.declined) == (
         Usage(20, 4, 6, 2),
@@ -161,7 +161,7 @@ async def test_the_ledger_counts_questions_and_tokens():
 
 async def test_a_twice_declined_question_is_listed():
     judge = as_judge(Provider(reply(declined="first"), reply(declined="second")))
-    answered = await judge.ask(VERDICT, SUBJECT, None)
+    answered = await judge.ask(VERDICT, SUBJECT)
     assert (answered.declined, answered.value) == ("second", None)
     assert judge.ledger.rejections == [Rejection("leaf", "https://lake.example", "second")]
     assert judge.failure is None
@@ -170,7 +170,7 @@ async def test_a_twice_declined_question_is_listed():
 async def test_a_client_may_decline_by_raising():
     """Direct callers of a client see the refusal as an error; a judge takes it as a reply."""
     judge = as_judge(ScriptedJudge([JudgeDeclinedError("filter"), JudgeDeclinedError("filter")]))
-    assert (await judge.ask(VERDICT, SUBJECT, None)).declined == "filter"
+    assert (await judge.ask(VERDICT, SUBJECT)).declined == "filter"
 
 
 async def test_the_first_failure_is_for_good():
@@ -178,10 +178,10 @@ async def test_the_first_failure_is_for_good():
     provider = Provider(failure)
     judge = as_judge(provider)
     with pytest.raises(JudgeUnavailableError) as caught:
-        await judge.ask(VERDICT, SUBJECT, None)
+        await judge.ask(VERDICT, SUBJECT)
     assert caught.value is judge.failure is failure
     with pytest.raises(JudgeError, match="nothing more is asked after a failure: outage"):
-        await judge.ask(VERDICT, SUBJECT, None)
+        await judge.ask(VERDICT, SUBJECT)
     assert len(provider.limits) == 1
 
 
@@ -196,7 +196,7 @@ async def test_a_failure_is_checked_before_the_limit_too():
     judge = as_judge(provider)
     for _ in range(2):
         with pytest.raises(JudgeError, match="outage"):
-            await judge.ask(VERDICT, SUBJECT, None)
+            await judge.ask(VERDICT, SUBJECT)
     assert len(provider.outcomes) == 1
 
 
@@ -204,9 +204,9 @@ async def test_a_question_too_long_is_no_failure_yet():
     """A shorter one may pass."""
     judge = as_judge(Provider(ContextTooLongError("too long"), reply()))
     with pytest.raises(ContextTooLongError):
-        await judge.ask(VERDICT, SUBJECT, None)
+        await judge.ask(VERDICT, SUBJECT)
     assert judge.failure is None
-    assert (await judge.ask(VERDICT, SUBJECT, None)).text == "yes"
+    assert (await judge.ask(VERDICT, SUBJECT)).text == "yes"
 
 
 @pytest.mark.parametrize("error", [RuntimeError("boom"), TimeoutError("late")])
@@ -216,14 +216,14 @@ async def test_unforeseen_errors_are_failures_of_the_judge(error):
         with pytest.raises(
             JudgeError, match=f"client failed: {type(error).__name__}: {error}"
         ) as caught:
-            await judge.ask(VERDICT, SUBJECT, None)
+            await judge.ask(VERDICT, SUBJECT)
         assert (caught.value.__cause__, judge.failure) == (error, caught.value)
 
 
 async def test_cancellation_is_no_failure():
     judge = as_judge(ScriptedJudge(asyncio.CancelledError()))
     with pytest.raises(asyncio.CancelledError):
-        await judge.ask(VERDICT, SUBJECT, None)
+        await judge.ask(VERDICT, SUBJECT)
     assert judge.failure is None
 
 
@@ -233,11 +233,11 @@ async def test_cancellation_is_no_failure():
 async def test_each_request_enters_the_limit():
     limit = asyncio.Semaphore(1)
     outcomes = [reply(declined="a"), reply(), ContextTooLongError("x"), JudgeError("y")]
-    judge = as_judge(Provider(*outcomes))
-    await judge.ask(VERDICT, SUBJECT, limit)
+    judge = as_judge(Provider(*outcomes), limit)
+    await judge.ask(VERDICT, SUBJECT)
     for expected in (ContextTooLongError, JudgeError):
         with pytest.raises(expected):
-            await judge.ask(VERDICT, SUBJECT, limit)
+            await judge.ask(VERDICT, SUBJECT)
         assert not limit.locked()
 
 

@@ -67,7 +67,7 @@ def runs(tmp_path):
             ) as client:
                 run = CachingJudge(SETTINGS, client, store, **settings)
                 judge = AnswerJudge(run, "lake", "answer_1.md", None)
-                reply = await judge.ask(QUESTION, ABOUT, None)
+                reply = await judge.ask(QUESTION, ABOUT)
                 return reply.value.result, run.usage.total().asked.judgments
 
     async def replay(server):
@@ -76,7 +76,7 @@ def runs(tmp_path):
             named = replace(SETTINGS, replayed_endpoint=endpoint)
             run = CachingJudge(named, None, store)
             judge = AnswerJudge(run, "lake", "answer_1.md", None)
-            return (await judge.ask(QUESTION, ABOUT, None)).value.result
+            return (await judge.ask(QUESTION, ABOUT)).value.result
 
     return ask, replay
 

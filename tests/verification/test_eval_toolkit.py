@@ -28,14 +28,14 @@ class Town(BaseModel):
     name: str | None = None
 
 
-def pair(client, cache, **settings):
+def pair(client, cache, llm_limit=None, **settings):
     """Return an extractor and a verifier."""
     return create_evaluator(
         client=client,
         task_description=TASK,
         answer=ANSWER,
         global_cache=cache,
-        global_semaphore=DualSemaphore(asyncio.Semaphore(1), asyncio.Semaphore(1)),
+        global_semaphore=DualSemaphore(asyncio.Semaphore(1), llm_limit or asyncio.Semaphore(1)),
         logger=LOGGER,
         **settings,
     )
@@ -173,10 +173,11 @@ async def test_scripts_read_pages_themselves(tmp_path):
 async def test_scripts_send_requests_within_the_limits():
     """Text or a filled template; the semaphore is entered around each request."""
     client = ScriptedJudge(["a text", Town(name="Aa")])
-    extractor, verifier = pair(client, None)
+    llm_limit = asyncio.Semaphore(1)
+    extractor, verifier = pair(client, None, llm_limit)
     messages = [{"role": "user", "content": "Which town?"}]
     assert await extractor.call_llm_with_semaphore(model="m", messages=messages) == "a text"
-    async with extractor._context.llm_limit:
+    async with llm_limit:
         waiting = asyncio.create_task(
             verifier.call_llm_with_semaphore(model="m", messages=messages, response_format=Town)
         )

@@ -194,12 +194,7 @@ class AnswerClient(AsyncCalls):
             return ChatReply(marked_text("reply"), value)
         return self._with_value(reply, request, "a request of its own")
 
-    async def ask(
-        self,
-        request: ChatRequest,
-        subject: QuestionContext,
-        limit: Limit | None,  # noqa: ARG002 (the run's own is entered)
-    ) -> ChatReply:
+    async def ask(self, request: ChatRequest, subject: QuestionContext) -> ChatReply:
         """Answer a question about pages that only this process has, as ``Judge.ask`` promises."""
         self._in_program_order("has pages or a client of its own")
         try:

@@ -6,7 +6,6 @@ import json
 import logging
 import time
 from collections.abc import Callable, Sequence
-from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import lru_cache
@@ -199,7 +198,7 @@ class RunService:
         if not self.judge.shows_images:
             own = replace(own, messages=with_fewer_images(own.messages, 0))
         try:
-            reply = await self.judge.ask(own, QuestionContext("script", trial=trial), None)
+            reply = await self.judge.ask(own, QuestionContext("script", trial=trial))
         except (JudgmentMissingError, ContextTooLongError) as error:
             raise self.judge.fail(error) from error.__cause__
         return replace(reply, value=None)
@@ -207,7 +206,7 @@ class RunService:
     @served
     async def ask(self, request: SentRequest, subject: QuestionContext) -> ChatReply:
         """Answer a question about pages that only the script's process has."""
-        reply = await self.judge.ask(self._request(request), subject, None)
+        reply = await self.judge.ask(self._request(request), subject)
         return replace(reply, value=None)
 
     @served
@@ -230,7 +229,6 @@ class RunService:
             looked_up=self.looked_up,
             library=run.library,
             capture=run.captures,
-            llm_limit=nullcontext(),
             page_limit=run.limits.webpage,
             logger=run.logger,
             settings=given.evaluator_config,

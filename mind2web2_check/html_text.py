@@ -8,8 +8,7 @@ from collections.abc import Iterator
 from copy import deepcopy
 from typing import TYPE_CHECKING
 
-from html_to_markdown import ConversionOptions, convert
-from lxml import html as lxml_html
+from mind2web2.plugin import UsageError, missing_extra
 
 if TYPE_CHECKING:
     from lxml.html import HtmlElement
@@ -27,7 +26,16 @@ _MAX_SPAN, _MAX_LABEL_CHARS = 100, 12
 
 
 def html_text(page: str) -> str:
-    """Return a page as markdown: its headings, lists, tables and links."""
+    """Return a page as markdown: its headings, lists, tables and links.
+
+    Raises:
+        UsageError: a library of the extra ``html`` is missing.
+    """
+    try:
+        from html_to_markdown import ConversionOptions, convert
+        from lxml import html as lxml_html
+    except ImportError as error:
+        raise UsageError(missing_extra("A report in HTML", str(error.name), "html")) from error
     parser = lxml_html.HTMLParser(encoding="utf-8", remove_comments=True, huge_tree=True)
     written = page.encode("utf-8", "replace") or b"<p>"
     root = lxml_html.document_fromstring(written, parser=parser)
@@ -82,8 +90,8 @@ def _split_merged_cells(table: HtmlElement) -> None:
             place += min(int(columns), _MAX_SPAN) if columns.isdigit() else 1
         _insert(carried, place, row)
     if rows and not table.xpath("./thead") and rows[0].xpath("./td"):
-        head = lxml_html.Element("tr")
-        head.extend(lxml_html.Element("th") for _ in rows[0].xpath("./td | ./th"))
+        head = table.makeelement("tr")
+        head.extend(table.makeelement("th") for _ in rows[0].xpath("./td | ./th"))
         rows[0].addprevious(head)
 
 

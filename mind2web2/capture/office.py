@@ -16,9 +16,8 @@ from datetime import date, datetime, time
 from io import BytesIO
 from typing import Any
 
-from lxml import etree
-
-from mind2web2.errors import DocumentError
+from mind2web2.errors import DocumentError, MachineError
+from mind2web2.utils.extras import missing_extra
 
 MAX_UNPACKED_BYTES = 512 * 1024**2
 MAX_HTML_CHARS = 12_000_000
@@ -67,6 +66,7 @@ def office_html(data: bytes, title: str) -> OfficeHtml:
 
     Raises:
         DocumentError: it is none of the known formats, damaged, encrypted, or unpacks to too much.
+        MachineError: a library of the extra ``office`` is missing.
     """
     try:
         with zipfile.ZipFile(BytesIO(data)) as archive:
@@ -78,6 +78,9 @@ def office_html(data: bytes, title: str) -> OfficeHtml:
             body, is_cut = _join(pieces)
     except DocumentError:
         raise
+    except ImportError as error:
+        name = str(error.name)
+        raise MachineError(missing_extra("An Office document", name, "office")) from error
     except Exception as error:  # the libraries raise anything on a damaged file
         raise DocumentError(
             f"the file is damaged: {type(error).__name__}: {str(error)[:200]}"
@@ -154,6 +157,8 @@ def _readable(archive: zipfile.ZipFile) -> BytesIO:
 
 
 def _with_plain_runs(content: bytes) -> bytes:
+    from lxml import etree
+
     root = _parse_xml(content)
     for mark in list(root.iter(f"{_WORD_NS}vanish")):
         run = mark.getparent().getparent()
@@ -176,6 +181,8 @@ def _replace(element: Any, others: Iterable[Any]) -> None:
 
 
 def _run(tag: str, words: str = "", kind: str = "") -> Any:
+    from lxml import etree
+
     run = etree.Element(f"{_WORD_NS}r")
     child = etree.SubElement(run, f"{_WORD_NS}{tag}")
     child.text = words
@@ -376,6 +383,8 @@ def _chart_html(chart: Any) -> Iterator[str]:
 
 
 def _parse_xml(content: bytes) -> Any:  # lxml ships no types
+    from lxml import etree
+
     # Entities of the document's own could unfold without bound, or name files of this machine.
     parser = etree.XMLParser(resolve_entities=False, no_network=True, load_dtd=False, recover=True)
     root = etree.fromstring(content, parser)

@@ -23,6 +23,7 @@ from mind2web2.llm_client.settings import (
     variable,
 )
 from mind2web2.llm_client.transport import json_bytes
+from mind2web2.utils.extras import missing_extra
 
 
 def bedrock_transport(base_url: str | None, _api_key: str | None) -> BedrockTransport:
@@ -59,9 +60,7 @@ def _signer(keys: list[str], region: str) -> Any:
         from botocore.auth import SigV4Auth
         from botocore.credentials import Credentials
     except ImportError as error:
-        raise UsageError(
-            "Bedrock needs the package botocore: run pip install 'mind2web2[bedrock]'"
-        ) from error
+        raise UsageError(missing_extra("Bedrock", "botocore", "bedrock")) from error
     access_key, secret_key, session_token = keys
     credentials = Credentials(access_key, secret_key, session_token or None)
     return SigV4Auth(credentials, "bedrock", region)

@@ -1,6 +1,7 @@
 """Office documents, e-books and scans: captured through the real browser, within bounds."""
 
 import io
+import sys
 
 import pytest
 import pytest_asyncio
@@ -14,7 +15,7 @@ from PIL import Image
 from mind2web2.capture import office
 from mind2web2.capture.models import NetworkSettings
 from mind2web2.capture.office import office_html
-from mind2web2.errors import DocumentError
+from mind2web2.errors import DocumentError, MachineError
 
 HIDDEN = ("concealed", "withdrawn", "Cellar")
 
@@ -125,6 +126,16 @@ def test_a_file_that_unpacks_to_too_much_is_refused(monkeypatch):
     bomb = zipped({name: bytes(2 * 1024**2) for name in ("word/document.xml", "word/other.xml")})
     with pytest.raises(DocumentError, match="unpacks to more than 3 MB"):
         office_html(bomb, "bomb.docx")
+
+
+@pytest.mark.parametrize(
+    ("package", "content"), [("mammoth", docx), ("openpyxl", xlsx), ("pptx", pptx)]
+)
+def test_a_missing_library_is_no_fault_of_the_page(monkeypatch, package, content):
+    document = content()
+    monkeypatch.setitem(sys.modules, package, None)
+    with pytest.raises(MachineError, match=rf"{package}: run `pip install 'mind2web2\[office\]'`"):
+        office_html(document, "a")
 
 
 def test_a_sheet_of_any_size_is_read_in_bounds():

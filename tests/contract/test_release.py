@@ -9,6 +9,7 @@ import sys
 import sysconfig
 import tomllib
 import zipfile
+from importlib.metadata import packages_distributions
 
 import pytest
 import yaml
@@ -168,6 +169,46 @@ def test_a_product_can_be_deleted(unpacked, own_example, tmp_path, product):
     assert "0.44" in run(
         "evaluate", "example", "--llm_provider", "replay", "--judgments", "examples/judgments.jsonl"
     )
+
+
+def test_a_plain_installation_runs_the_commands_of_the_readme(tmp_path):
+    project = tomllib.loads((REPOSITORY / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    extras = {
+        re.split("[<>=]", name)[0].replace("_", "-")
+        for names in project["optional-dependencies"].values()
+        for name in names
+    }
+    absent = [
+        module
+        for module, names in packages_distributions().items()
+        if any(name.lower().replace("_", "-") in extras for name in names)
+    ]
+    assert {"mammoth", "lxml", "mcp", "ray"} <= {*absent}
+    for name in ("answers", "cache", "checks", "eval_scripts", "examples"):
+        shutil.copytree(REPOSITORY / name, tmp_path / name)
+    # Each Python that is started runs this first.
+    absence = f"import sys\nsys.modules.update(dict.fromkeys({absent}))\n"
+    (tmp_path / "sitecustomize.py").write_text(absence)
+    path = f"{tmp_path}{os.pathsep}{REPOSITORY}"
+
+    def run(*words):
+        return subprocess.run(
+            [sys.executable, "-m", "mind2web2", *words],
+            cwd=tmp_path,
+            check=False,
+            env=clean_environment(PYTHONPATH=path),
+            capture_output=True,
+            text=True,
+        )
+
+    replay = ("--llm_provider", "replay", "--judgments")
+    evaluated = run("evaluate", "example", *replay, "examples/judgments.jsonl")
+    assert (evaluated.returncode, "0.44" in evaluated.stdout) == (0, True)
+    checked = run("check", "examples/report.md", *replay, "examples/report_judgments.jsonl")
+    assert "3 of 5 checked claims hold" in checked.stdout
+    (tmp_path / "report.html").write_text("<p>One. <a href='https://a.example/'>1</a></p>")
+    refused = run("check", "report.html", "--list")
+    assert (refused.returncode, "mind2web2[html]" in refused.stderr) == (2, True)
 
 
 def test_a_clone_writes_the_same_example(unpacked, own_example):

@@ -16,7 +16,7 @@ from mind2web2.capture.models import Trouble
 from mind2web2.capture.office import OfficeHtml, office_html
 from mind2web2.capture.pdf import letters_of
 from mind2web2.capture.quality import PageFailureError
-from mind2web2.errors import DocumentError
+from mind2web2.errors import DocumentError, MachineError, WorkerError
 from mind2web2.utils.images import to_jpeg
 from mind2web2.utils.text import as_unicode_text
 from mind2web2.utils.workers import run_in_worker
@@ -93,8 +93,7 @@ class FetchedDocument:
         content_type: the header's value, parameters included; empty where the server sent none.
         file_name: as the server suggests it for saving.
         is_cut: the body was longer than the limit.
-        problem: why it cannot be shown as HTML, where it should be.
-        is_passing: the problem may be this machine's rather than the file's.
+        error: why it cannot be shown as HTML, where it should be.
     """
 
     url: str
@@ -103,8 +102,7 @@ class FetchedDocument:
     body: bytes
     file_name: str = ""
     is_cut: bool = False
-    problem: str = ""
-    is_passing: bool = False
+    error: DocumentError | MachineError | None = None
 
     @property
     def media_type(self) -> str:
@@ -239,6 +237,7 @@ async def read_file_content(
 
     Raises:
         PageFailureError: nothing, because of its type, its size or its damage.
+        MachineError: nothing, because a library is missing on this machine.
     """
     kind = file.kind()
     if not file.body:
@@ -248,8 +247,12 @@ async def read_file_content(
         cut = file.is_cut or len(text) > max_text_chars
         notes = (f"text cut after {min(len(text), max_text_chars)} characters",) if cut else ()
         return FileContent(text=text[:max_text_chars], notes=notes)
-    if file.problem:
-        raise PageFailureError(file.problem, "unsupported_type", is_transient=file.is_passing)
+    if isinstance(file.error, MachineError):
+        raise file.error
+    if file.error is not None:
+        reason = f"the document cannot be read: {file.error}"
+        is_transient = isinstance(file.error, WorkerError)
+        raise PageFailureError(reason, "unsupported_type", is_transient=is_transient)
     if file.is_cut:
         raise PageFailureError(
             f"the file is larger than {len(file.body)} bytes", "unsupported_type"

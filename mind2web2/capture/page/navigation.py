@@ -23,7 +23,7 @@ from mind2web2.capture.page.documents import (
     media_type_of,
     office_as_html,
 )
-from mind2web2.errors import DocumentError, WorkerError
+from mind2web2.errors import DocumentError, MachineError
 
 if TYPE_CHECKING:
     from patchright.async_api import CDPSession
@@ -278,13 +278,8 @@ class Navigation:
         if kind == "office":
             try:
                 shown = await office_as_html(file)
-            except DocumentError as error:
-                is_passing = isinstance(error, WorkerError)
-                file = replace(
-                    file,
-                    problem=f"the document cannot be read: {error}",
-                    is_passing=is_passing,
-                )
+            except (DocumentError, MachineError) as error:
+                file = replace(file, error=error)
             else:
                 document.missing = shown.notes
                 await self._fulfill(

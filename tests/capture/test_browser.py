@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from capture.users_browser import users_browser
 from fixtures.process_tree import descendants
-from patchright.async_api import Error
+from patchright.async_api import Error, async_playwright
 from servers.hostile_site import http_server
 from servers.tcp_server import tcp_server
 
@@ -243,6 +243,20 @@ async def test_pages_look_like_an_ordinary_browsers(browser):
     assert all("headless" not in str(text).lower() for text in (*heads, *seen))
     assert "Accept-Language: en-US,en;q=0.9" in heads[0]
     assert 'sec-ch-ua: "Not:A-Brand";v="8", "Chromium"' in heads[0]
+
+
+async def test_the_driver_has_the_patches_of_patchright():
+    """Two of its releases came without: automation was announced, and pages saw our scripts."""
+    async with async_playwright() as playwright:
+        path = find_browser(headless=True).path
+        launched = await playwright.chromium.launch(executable_path=path)
+        page = await launched.new_page()
+        await page.goto("data:text/html,<script>window.own = 1</script>")
+        assert await page.evaluate("[navigator.webdriver, window.own]") == [False, None]
+        session = await launched.new_browser_cdp_session()
+        with pytest.raises(Error, match="--enable-automation not set"):
+            await session.send("Browser.getBrowserCommandLine")
+        await launched.close()
 
 
 async def test_every_page_is_clean_and_as_wide_as_asked(browser):

@@ -5,13 +5,13 @@ from __future__ import annotations
 import re
 from bisect import bisect_left
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import groupby, takewhile
+from itertools import chain, groupby, takewhile
 
-from mind2web2.plugin import Address
+from mind2web2.plugin import Address, blanked
 from mind2web2_check.blocks import PLAIN_HEADING, Block
-from mind2web2_check.labels import EntryLabel, entry_label, is_short, labels_in
+from mind2web2_check.labels import EntryLabel, entry_label, is_short, labels_in, normal
 from mind2web2_check.words import is_list_heading
 
 # "High-quality sources", "Most useful sources to start with": lists if most of their lines are
@@ -27,8 +27,10 @@ _ADDRESS_WORD = re.compile(
     r"|链接|网址|来源|連結",
     re.IGNORECASE,
 )
-_CITED_SENTENCE = re.compile(r"[^\W\d_]\s?\[\d{1,3}\]\.$|\.\s?\[\d{1,3}\]$")
-_SENTENCE = re.compile(r"(?<!\.)[.?!]$|[。？！]$")
+# A sentence that ends in its mark, or of eight words.
+_PROSE = re.compile(
+    r"(?=\S+(?:\s+\S+){7}).*[.?!]\Z|.*(?:[^\W\d_]\s?\[\d{1,3}\]\.|\.\s?\[\d{1,3}\])\Z", re.DOTALL
+)
 _YEAR = re.compile(r"\b(?:1[5-9]|20)\d\d[a-z]?\b")
 _MARKUP = re.compile(r"[*_\[\]#]+")
 _SAME_SOURCE = re.compile(
@@ -94,7 +96,7 @@ class SourceLists:
         """
         entries = self._by_label.get(label) or self._by_label.get(_of_other_kind(label), [])
         behind = (entry for entry in entries if entry.start > at)
-        return next(behind, entries[-1] if entries else None)
+        return next(chain(behind, entries[-1:]), None)
 
     def has(self, label: str) -> bool:
         """Tell whether a list has an entry with this label."""
@@ -119,15 +121,12 @@ class ListFinder:
         self._blocks = blocks
         self._by_block = _addresses_by_block(blocks, addresses)
         self._labels = list(map(self._label, blocks))
-        # By the heading's level: no list of sources begins before this block.
-        self._empty_until: dict[int, int] = {}
+        self._bare = blanked(text, addresses)
 
     def find(self) -> SourceLists:
         """Find the lists: below their headings, and entries with labels anywhere."""
         taken: set[int] = set()
         for index in range(len(self._blocks)):
-            if index in taken:
-                continue
             section = self._section(index)
             if section:
                 taken.update((index, *section))
@@ -135,7 +134,7 @@ class ListFinder:
                 taken.add(index)
                 below = range(index + 1, len(self._blocks))
                 taken.update(takewhile(self._is_address_only, below))
-        return self.of(taken, tuple(self._runs(taken)))
+        return self.of(taken, tuple(self._runs()))
 
     def of(self, taken: Iterable[int], doubtful: tuple[tuple[int, ...], ...] = ()) -> SourceLists:
         """Return the lists that these blocks make."""
@@ -147,134 +146,104 @@ class ListFinder:
     def _label(self, block: Block) -> EntryLabel | None:
         if block.kind == "row":
             cell = self._text[block.start : block.end].split("|", maxsplit=1)[0].strip(" *_`[]^")
-            labels = labels_in(cell) if cell else None
-            is_label = labels is not None and len(labels.names) == 1 and is_short(labels)
+            labels = labels_in(cell)
+            is_label = labels is not None and is_short(labels)
             return EntryLabel(labels.names, "| 1 |", block.start) if is_label and labels else None
         if block.number:
-            return EntryLabel((block.number.lstrip("0") or "0",), "1.", block.start)
+            return EntryLabel((normal(block.number),), "1.", block.start)
         if block.kind in ("paragraph", "item"):
             return entry_label(self._text, block.start, block.end)
         return None
 
     def _section(self, index: int) -> list[int]:
         """Return the blocks below a heading of a list of sources; none if there is no such list."""
-        block = self._blocks[index]
         content = self._content(index)
-        if len(content) > 100 or block.kind not in ("heading", "paragraph"):
-            return []
-        level = block.level or PLAIN_HEADING
-        below = range(index + 1, len(self._blocks))
+        level = self._blocks[index].level or PLAIN_HEADING
+        below = self._below(index)
         if is_list_heading(content):
-            return self._named_section(below, level)
-        if block.kind == "heading" and _LOOSE_HEADING.fullmatch(content.strip("#* ")):
+            section = list(takewhile(lambda at: not self._ends(at, level), below))
+            has_entry = any(self._by_block[at] or self._labels[at] for at in section)
+            return section if has_entry else []
+        if _LOOSE_HEADING.fullmatch(content.strip("#* ")):
             section = list(takewhile(lambda at: not self._is_new_part(at, level), below))
             items = [at for at in section if self._blocks[at].kind == "item"]
-            listed = [at for at in section if self._is_listed_address(at)]
-            return section if items and 2 * len(listed) >= len(items) else []
+            return section if 0 < len(items) <= 2 * sum(map(self._is_listed, section)) else []
         return []
 
-    def _named_section(self, below: range, level: int) -> list[int]:
-        """Return the blocks of the section that begins there, if one of them is an entry."""
-        if below.start <= self._empty_until.get(level, 0):
-            return []
-        section = list(takewhile(lambda at: not self._ends(at, level), below))
-        if any(self._by_block[at] or self._labels[at] for at in section):
-            return section
-        self._empty_until[level] = below.start + len(section)
-        return []
+    def _below(self, index: int) -> range:
+        return range(index + 1, len(self._blocks))
 
     def _is_new_part(self, index: int, level: int) -> bool:
         block = self._blocks[index]
-        if block.kind == "rule":
-            return True
-        return block.kind == "heading" and block.level <= level
+        return block.kind in ("heading", "rule") and block.level <= level
 
     def _ends(self, index: int, level: int) -> bool:
-        return self._is_new_part(index, level) or self._is_prose(index)
-
-    def _is_prose(self, index: int) -> bool:
-        """Tell whether a paragraph is prose: it has sentences, but no address, label or year."""
-        block = self._blocks[index]
-        if block.kind != "paragraph" or self._by_block[index] or self._labels[index]:
-            return False
+        """Tell whether a list ends before a block: at a new part or list, or at prose."""
         content = self._content(index)
-        words = len(content.split())
-        is_cited = bool(_CITED_SENTENCE.search(content))
-        is_long = words >= 8 and content[-1] in ".?!"
-        return (is_cited or is_long) and not _YEAR.search(content[:200])
+        is_entry = self._by_block[index] or self._labels[index] or _YEAR.search(content[:200])
+        is_prose = self._blocks[index].kind == "paragraph" and _PROSE.match(content)
+        return (
+            self._is_new_part(index, level)
+            or is_list_heading(content)
+            or bool(is_prose and not is_entry)
+        )
 
-    def _is_listed_address(self, index: int) -> bool:
+    def _is_listed(self, index: int) -> bool:
         """Tell whether a block is an address, or a title with an address at its end or start."""
         addresses = self._by_block[index]
         if not addresses:
             return False
-        block, label = self._blocks[index], self._labels[index]
         first, last = addresses[0], addresses[-1]
-        start = label.end if label else block.start
-        rest = self._text[last.end : block.end].strip(" |.)>*_")
-        is_closing = not rest and last.name is None
-        # A sentence goes on behind the link that it begins with.
-        is_title = not self._text[first.end : first.end + 2].strip()[:1].islower()
-        is_opening = is_title and not self._text[start : first.start].strip(" *_|<(")
-        is_row = block.kind == "row" and not rest
-        return is_closing or is_row or (is_opening and first.name is not None)
+        before = self._text[self._start(index) : first.start].strip(" *_|<(")
+        behind = self._text[last.end : self._blocks[index].end].strip(" |.)>*_")
+        is_closing = last.name is None or self._blocks[index].kind == "row"
+        return not behind if is_closing else not before
+
+    def _start(self, index: int) -> int:
+        """Return where the words of a block begin, behind its label."""
+        label = self._labels[index]
+        return label.end if label else self._blocks[index].start
 
     def _is_address_only(self, index: int) -> bool:
-        rest = self._rest(index, self._blocks[index].start)
-        rest = _ADDRESS_WORD.sub("", rest).strip(" <>.,;:：()*_-")
-        return bool(self._by_block[index]) and not rest
-
-    def _rest(self, index: int, start: int) -> str:
-        """Return a block's text from a place on, without its addresses."""
-        pieces = []
-        for address in self._by_block[index]:
-            pieces.append(self._text[start : address.start])
-            start = max(start, address.end)
-        pieces.append(self._text[start : self._blocks[index].end])
-        return "".join(pieces)
+        block = self._blocks[index]
+        rest = _ADDRESS_WORD.sub("", self._bare[block.start : block.end])
+        return bool(self._by_block[index]) and not rest.strip(" <>.,;:：()*_-\n")
 
     def _is_lone_entry(self, index: int) -> bool:
         """Tell if a block is ``[3] address``, ``[3] title`` above an address, or a definition."""
         block, label = self._blocks[index], self._labels[index]
         if label is None or label.look not in ("[1]", "[^1]", "【1】"):
             return False
-        if _DEFINITION.match(self._text, block.start, block.end):
-            return True
-        is_above = index + 1 < len(self._blocks) and self._is_address_only(index + 1)
-        is_title = is_above and not _SENTENCE.search(self._content(index))
-        is_number = all(name.removeprefix("^").isdigit() for name in label.names)
-        return is_number and (is_title or self._is_listed_address(index))
+        return (
+            _DEFINITION.match(self._text, block.start, block.end) is not None
+            or any(map(self._is_address_only, self._below(index)[:1]))
+            or self._is_listed(index)
+        )
 
-    def _runs(self, taken: set[int]) -> Iterable[tuple[int, ...]]:
+    def _runs(self) -> Iterator[tuple[int, ...]]:
         """Yield runs of two or more entries whose labels look alike."""
-        looks: list[str] = []
-        for index, label in enumerate(self._labels):
-            looks.append(label.look if label and index not in taken else "")
+        looks = [label.look if label else "" for label in self._labels]
         for look, group in groupby(range(len(looks)), looks.__getitem__):
             run = tuple(group)
-            labels = [label for at in run if (label := self._labels[at])]
-            listed = sum(self._is_listed_address(at) for at in run)
-            is_list = len(labels) > 1 and len({each.names for each in labels}) == len(labels)
-            if look and is_list and listed >= _MOSTLY * len(labels):
+            listed = sum(map(self._is_listed, run))
+            if look and len(run) > 1 and listed >= _MOSTLY * len(run):
                 yield run
 
-    def _entries(self, taken: Sequence[int]) -> list[Entry]:
-        entries: list[Entry] = []
+    def _entries(self, taken: Sequence[int]) -> Iterator[Entry]:
+        entry: Entry | None = None
         for index in taken:
-            addresses, label = self._addresses_of_entry(index), self._labels[index]
-            block = self._blocks[index]
-            if entries and not label and self._is_address_only(index):
-                entries[-1] = _with_more(entries[-1], addresses, block.end)
-            elif block.kind not in ("heading", "head", "rule"):
-                start = label.end if label else block.start
-                text = _MARKUP.sub("", self._text[start : block.end]).strip()
-                names = label.names if label else ()
-                entries.append(Entry(block.start, block.end, names, addresses, text))
-        return entries
-
-    def _addresses_of_entry(self, index: int) -> tuple[str, ...]:
-        urls = [each.url for each in self._by_block[index] if each.url]
-        return _fullest(urls)
+            urls = [each.url for each in self._by_block[index]]
+            block, label = self._blocks[index], self._labels[index]
+            if entry and not label and self._is_address_only(index):
+                entry = replace(entry, end=block.end, addresses=_fullest([*entry.addresses, *urls]))
+                continue
+            if entry:
+                yield entry
+            text = _MARKUP.sub("", self._text[self._start(index) : block.end]).strip()
+            names = label.names if label else ()
+            entry = Entry(block.start, block.end, names, _fullest(urls), text)
+        if entry:
+            yield entry
 
     def _content(self, index: int) -> str:
         block = self._blocks[index]
@@ -283,27 +252,21 @@ class ListFinder:
 
 def _fullest(urls: Iterable[str]) -> tuple[str, ...]:
     """Return the addresses; beside a full one neither hosts nor identifiers count."""
-    distinct = tuple(dict.fromkeys(urls))
+    distinct = tuple(dict.fromkeys(filter(None, urls)))
     return tuple(url for url in distinct if url.lower().startswith("http")) or distinct
 
 
-def _with_more(entry: Entry, addresses: tuple[str, ...], end: int) -> Entry:
-    return replace(entry, end=end, addresses=_fullest((*entry.addresses, *addresses)))
-
-
-def _with_other_notes(entries: Sequence[Entry]) -> list[Entry]:
-    """Return the entries; ``Ibid.`` and ``See note 1`` have the addresses of the entry meant."""
-    found: list[Entry] = []
-    by_label: dict[str, Entry] = {}
+def _with_other_notes(entries: Iterable[Entry]) -> Iterator[Entry]:
+    """Yield the entries; ``Ibid.`` and ``See note 1`` have the addresses of the entry meant."""
+    last: tuple[str, ...] = ()
+    by_label: dict[str, tuple[str, ...]] = {}
     for entry in entries:
-        others = [by_label.get(number) for number in _OTHER_NOTE.findall(entry.text)]
-        if found and _SAME_SOURCE.match(entry.text):
-            others.append(found[-1])
-        meant = [url for other in others if other for url in other.addresses]
-        whole = replace(entry, addresses=tuple(dict.fromkeys((*meant, *entry.addresses))))
-        found.append(whole)
-        by_label.update((label.removeprefix("^"), whole) for label in entry.labels)
-    return found
+        others = [by_label.get(number, ()) for number in _OTHER_NOTE.findall(entry.text)]
+        if _SAME_SOURCE.match(entry.text):
+            others.append(last)
+        last = tuple(dict.fromkeys(chain(*others, entry.addresses)))
+        by_label.update((label.removeprefix("^"), last) for label in entry.labels)
+        yield replace(entry, addresses=last)
 
 
 def _addresses_by_block(

@@ -28,7 +28,7 @@ _AND = re.compile(r",? and |,? & |,? et |,? und |, ")
 
 @dataclass(frozen=True, slots=True)
 class AuthorCitation:
-    """A citation by author and year; an entry is ``None`` where no list has it.
+    """A citation by author and year, with its entries in the lists.
 
     Args:
         is_text: the names belong to the sentence.
@@ -36,7 +36,7 @@ class AuthorCitation:
 
     start: int
     end: int
-    entries: tuple[Entry | None, ...]
+    entries: tuple[Entry, ...]
     is_text: bool = False
 
 
@@ -58,9 +58,10 @@ def _in_parenthesis(
         found = _AUTHOR_YEAR.fullmatch(part[0])
         if found is None:
             continue
-        cited = tuple(_entry_by(found[1], year, entries) for year in re.findall(_YEAR, found[3]))
+        years = re.findall(_YEAR, found[3])
+        cited = tuple(filter(None, (_entry_by(found[1], year, entries) for year in years)))
         # Without an entry a name with a year may be anything, such as a journal or a month.
-        if any(cited) or found[2] or "&" in found[1]:
+        if cited or found[2] or "&" in found[1]:
             place = parenthesis.span() if len(parts) == 1 else part.span()
             yield AuthorCitation(*place, cited)
 

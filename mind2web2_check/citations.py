@@ -160,21 +160,15 @@ class _Reader:
         labels = labels_in((address.name or "").strip(" ^\\[]【】()"))
         # A longer number is a year, which is a word of the sentence.
         is_number = (
-            labels is not None
-            and labels.kind == "number"
-            and all(len(name) <= _MAX_DIGITS for name in labels.names)
+            labels and labels.kind == "number" and max(map(len, labels.names)) <= _MAX_DIGITS
         )
-        mark = _as_mark(self._text[address.start : address.end], address.name)
+        numbers = labels.names if labels and is_number else ()
+        mark = _as_mark(self._text[address.start : address.end], address.name) if numbers else ""
         if not address.url:
             # A link within the text: its number is looked up in the lists.
-            if labels is None or not is_number:
-                return None
-            return self._citation(address.start, address.end, mark, labels.names)
-        label = f"[{address.label}]" if address.label.isdigit() else ""
-        is_text = bool((address.name or "").strip()) and not is_number
-        is_text = is_text and not self._is_enclosed(address)
-        written = mark if is_number else label
-        return Citation(address.start, address.end, written, (address.url,), (), is_text)
+            return self._citation(address.start, address.end, mark, numbers) if numbers else None
+        is_text = not numbers and bool(address.name) and not self._is_enclosed(address)
+        return Citation(address.start, address.end, mark, (address.url,), (), is_text)
 
     def _is_enclosed(self, address: Address) -> bool:
         """Tell whether a link stands in brackets with nothing but links."""
@@ -198,8 +192,7 @@ class _Reader:
                 continue
             self._take(each.start, each.end)
             mark = self._text[each.start : each.end].strip()
-            found = [url for entry in each.entries if entry for url in entry.addresses]
-            urls = tuple(dict.fromkeys(found))
+            urls = tuple(dict.fromkeys(url for entry in each.entries for url in entry.addresses))
             missing = () if urls else (mark,)
             yield Citation(each.start, each.end, mark, urls, missing, each.is_text)
 

@@ -30,6 +30,11 @@ HintKind = Literal[
 _QUOTATION = re.compile(r"[“\"«「]([^“”\"«»「」]{12,400})[”\"»」]")
 _MIN_QUOTED_WORDS = 4
 _WORD = re.compile(r"[^\W\d_]{3,}")
+# Arabic, Persian, Indian and full-width digits.
+_OTHER_DIGIT = re.compile(r"(?![0-9])\d")
+_OTHER_SEPARATORS = str.maketrans("٫٬", ".,")
+# 1,234 in some languages, and a little more than one in others.
+_POINT_OR_THOUSANDS = re.compile(r"\A([1-9]\d{0,2})\.(\d{3})\Z")
 
 
 class Hint(BaseModel):
@@ -103,7 +108,7 @@ def _is_elsewhere(page: SourcePage) -> bool:
 def _about_statement(
     number: int, statement: Statement, pages: Sequence[SourcePage]
 ) -> Iterator[Hint]:
-    claim = statement.plain
+    claim = _with_plain_digits(statement.plain)
     text = "\n".join(f"{page.title}\n{page.text}" for page in pages)
     for quotation in _QUOTATION.findall(claim):
         if len(quotation.split()) >= _MIN_QUOTED_WORDS:
@@ -126,9 +131,11 @@ class _Mentioned:
     """The numbers, dates and names that a page mentions."""
 
     def __init__(self, text: str) -> None:
-        facts = facts_in(text)
+        facts = facts_in(_with_plain_digits(text))
         self._dates = {fact.value for fact in facts if fact.kind == "date"}
-        self._numbers = {fact.value for fact in facts if fact.kind == "number"}
+        self._numbers = {
+            value for fact in facts if fact.kind == "number" for value in _readings(fact)
+        }
         self._text = " ".join(text.casefold().split())
         self._words = set(_WORD.findall(self._text))
         self._initials = "".join(word[0] for word in re.findall(r"[^\W\d_]+", self._text))
@@ -136,7 +143,7 @@ class _Mentioned:
     def has(self, fact: Fact) -> bool:
         """Tell whether the page mentions a fact, or one that rounds to it."""
         if fact.kind == "number":
-            return fact.value in self._numbers | self._dates or self._has_rounded(fact.value)
+            return any(map(self._has_number, _readings(fact)))
         if fact.kind == "date":
             return self._has_date(fact.value)
         # "GRU-based" names GRU, which a page may write out.
@@ -146,6 +153,9 @@ class _Mentioned:
     def _has_name(self, name: str) -> bool:
         is_written_out = name.isupper() and name.casefold() in self._initials
         return name.casefold() in self._words or is_written_out
+
+    def _has_number(self, value: str) -> bool:
+        return value in self._numbers or value in self._dates or self._has_rounded(value)
 
     def _has_date(self, value: str) -> bool:
         if value in self._numbers:
@@ -166,3 +176,12 @@ class _Mentioned:
             for each in self._numbers
             if each.replace(".", "", 1).isdigit()
         )
+
+
+def _with_plain_digits(text: str) -> str:
+    return _OTHER_DIGIT.sub(lambda digit: str(int(digit[0])), text.translate(_OTHER_SEPARATORS))
+
+
+def _readings(number: Fact) -> set[str]:
+    """Return the values that a number may have: ``1.234`` is 1234 in some languages."""
+    return {number.value, _POINT_OR_THOUSANDS.sub(r"\1\2", number.text)}

@@ -172,12 +172,12 @@ _BETWEEN_THOUSANDS = r"[,'\u2019\u00a0\u202f ]"
 _CLOCK_TIME = r"[0-2]?\d:[0-5]\d"
 _GROUPED = rf"\d{{1,3}}(?:{_BETWEEN_THOUSANDS}\d{{3}})+(?!\d)(?:\.\d+)?"
 # Where decimals follow a comma, thousands are grouped by points, spaces or apostrophes.
-_WITH_COMMA = r"\d{1,3}(?:[.'\u2019\u00a0\u202f ]\d{3})+,\d+"
+_WITH_COMMA = r"\d{1,3}(?:[.'\u2019\u00a0\u202f ]\d{3})+,\d+|\d{1,3}(?:\.\d{3}){2,}"
 _DIGITS = re.compile(
     rf"(?<![A-Za-z0-9_.:])(?<!\d,)(?:{_CLOCK_TIME}|{_WITH_COMMA}|{_GROUPED}|\d+(?:[.,]\d+)?)(?!\d)"
 )
 _NUMBER_WORD = re.compile(rf"\b(?=[tfsen])(?:{'|'.join(NUMBER_WORDS)})\b", re.IGNORECASE)
-_POINTS = re.compile(r"\.(?=\d{3}(?:\.\d{3})*,)")
+_POINTS = re.compile(r"\.(?=\d{3}(?:\.\d{3})*,|\d{3}\.)|(?<=\.\d{3})\.")
 _THOUSANDS = re.compile(rf"{_BETWEEN_THOUSANDS}(?=\d{{3}}(?!\d))")
 
 

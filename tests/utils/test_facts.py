@@ -36,6 +36,7 @@ from mind2web2.utils.facts import facts_in
             ],
         ),
         ("8.765,4 tonnes", [("number", "8.765,4", "8765.4")]),
+        ("1.234.567 Bäume", [("number", "1.234.567", "1234567"), ("name", "Bäume", "bäume")]),
         ("Lübeck,210", [("number", "210", "210")]),
         ("it costs 1,234.50 euros", [("number", "1,234.50", "1234.5")]),
         (

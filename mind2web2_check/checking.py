@@ -115,13 +115,15 @@ class Check:
             cache_root=roots.cache_root,
         )
 
-    def findings(self) -> CheckedReport | None:
-        """Return what the newest result says, ``None`` without one."""
+    def findings(self, is_judged: bool = True) -> CheckedReport:
+        """Return what the newest result says, or without one that nothing is judged.
+
+        Args:
+            is_judged: the newest result is of this text.
+        """
         folder = answer_results_dir(self.paths.eval_results_root, self.name, TASK, ANSWER)
-        found = latest_result(folder)
-        if found is None:
-            return None
-        report = checked_report(self.name, self.read, found.content)
+        found = latest_result(folder) if is_judged else None
+        report = checked_report(self.name, self.read, found.content if found else None)
         pages = self.source_pages()
         report.name_pages({page.source: page for page in pages})
         question = self.question or question_of(self.text)
@@ -195,31 +197,31 @@ def _status_of(
     bounds: Sequence[Bound],
 ) -> int:
     has_key = given.names_a_judge or "OPENAI_API_KEY" in os.environ
-    has_judge = not options.no_judge and (has_key or given.estimate)
-    for output in options.output:
-        check_ending(output, has_judge)
+    has_judge = not options.no_judge and has_key
     for check in checks:
         check.write()
     command = _Command(
         prepare_settings(given),
         plain_console(),
-        has_judge=has_judge,
-        has_key=has_key,
         archive_url=options.archive_url,
         uses_archive=options.archive,
         email=options.open_copies,
         outputs=options.output,
         bounds=bounds,
     )
-    if has_judge and not given.estimate and not given.is_replay:
+    if given.estimate:
+        return command.estimate(checks)
+    for output in options.output:
+        check_ending(output, has_judge)
+    if has_judge and not given.is_replay:
         # Before pages are captured: it says what a judge needs that is missing.
         judge_client(judge_spec(given))
     if not has_key and not options.no_judge:
         line(command.console, _NO_KEY)
-    if given.captures_pages and not given.estimate:
+    if given.captures_pages:
         for check in checks:
             if status := command.capture(check):
-                return status
+                return command.stop(checks, status) if has_judge else status
     return command.judge(checks) if has_judge else command.print_hints(checks)
 
 
@@ -232,8 +234,6 @@ def _write(path: Path, text: str) -> None:
 class _Command:
     settings: RunSettings
     console: Console
-    has_judge: bool
-    has_key: bool
     archive_url: str
     uses_archive: bool
     email: str
@@ -274,31 +274,37 @@ class _Command:
             line(self.console, f"Written: {output}")
         return 0
 
+    def estimate(self, checks: Sequence[Check]) -> int:
+        """Print what the reports will cost, and return the exit status."""
+        for check in checks:
+            work = select_work(check.paths, check.name)
+            print_estimate(check.settings(self.settings), check.name, check.paths, work)
+        return 0
+
+    def stop(self, checks: Sequence[Check], status: int) -> int:
+        """Name the claims of reports that are not judged, and return the exit status."""
+        for check in checks:
+            print_findings(self.console, check.findings(is_judged=False))
+        return status
+
     def judge(self, checks: Sequence[Check]) -> int:
         """Judge the reports, print and write what was found, and return the exit status."""
         status, reports = 0, []
         for check in checks:
             own_status = self._judge(check)
-            # The result of a check that failed may be an earlier one, of another text.
-            found = check.findings() if own_status == 0 and not self.settings.estimate else None
-            if found is not None:
-                print_findings(self.console, found)
-                failures = [text for bound in self.bounds if (text := bound.failure(found.figures))]
-                for text in failures:
-                    line(self.console, f"Failed: {text}")
-                own_status = int(bool(failures))
-                reports.append(ShownReport(found, check.text, check.paths))
-            elif not self.settings.estimate:
-                names = [f"NOT VERIFIED: {each.plain}" for each in check.read.statements]
-                line(self.console, "\n".join(names))
-            status = max(status, own_status)
+            # The result of a check that was stopped may be an earlier one, of another text.
+            found = check.findings(is_judged=own_status == 0)
+            print_findings(self.console, found)
+            failures = [text for bound in self.bounds if (text := bound.failure(found.figures))]
+            for text in failures:
+                line(self.console, f"Failed: {text}")
+            reports.append(ShownReport(found, check.text, check.paths))
+            status = max(status, own_status, int(bool(failures)))
         self._write(reports)
         return status
 
     def _judge(self, check: Check) -> int:
         settings, work = check.settings(self.settings), select_work(check.paths, check.name)
-        if settings.estimate:
-            return print_estimate(settings, check.name, check.paths, work)
         return run_evaluation(
             settings,
             check.name,
@@ -310,7 +316,7 @@ class _Command:
         )
 
     def _write(self, reports: Sequence[ShownReport]) -> None:
-        for output in self.outputs if reports else ():
+        for output in self.outputs:
             if output.suffix.lower() in (".html", ".htm"):
                 asyncio.run(write_page(output, reports))
             else:

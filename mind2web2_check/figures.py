@@ -59,7 +59,7 @@ def figures_of(
     claims = Counter(claim.verdict for each in checkable for claim in each.claims)
     pairs = Counter(source.verdict for each in checkable for source in each.sources)
     cited = claims.total() - claims["no source given"]
-    judged = cited - claims["page unavailable"]
+    judged = cited - claims["page unavailable"] - claims["not judged"]
     fact = fact_pairs(statements)
     read = [verdict for verdict in fact.values() if verdict is not None]
     return {
@@ -87,7 +87,7 @@ def fact_pairs(
     for statement in statements:
         for source in statement.sources:
             key = statement.start, source.source.partition("#:~:text=")[0]
-            is_read = source.verdict != "page unavailable"
+            is_read = source.verdict not in ("page unavailable", "not judged")
             is_held = source.verdict in ("supported", "qualified")
             pairs[key] = pairs.get(key) or (is_held if is_read else None)
     return pairs

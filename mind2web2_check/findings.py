@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from operator import itemgetter
 
-from pydantic import BaseModel
+from pydantic import BaseModel, computed_field
 
 from mind2web2.plugin import ResultFile, counted
 from mind2web2_check.figures import Figure, FigureName, figures_of
@@ -24,6 +24,7 @@ _LABELS: Mapping[FigureName, str] = {
     "unavailable": "Sources whose page was unavailable",
 }
 _WITHOUT: Mapping[Verdict, str] = {
+    "not judged": "not judged",
     "page unavailable": "without a page that could be read",
     "no source given": "without a source",
 }
@@ -58,6 +59,13 @@ class CheckedReport(BaseModel):
     precision_without: Figure | None = None
     retracted: list[str] = []
     judge: str | None = None
+
+    @computed_field  # type: ignore[prop-decorator] # how the library's users write it
+    @property
+    def not_judged(self) -> list[str]:
+        """The claims that were not judged, since the check was stopped."""
+        claims = (claim for each in self.statements for claim in each.claims)
+        return [claim.claim for claim in claims if claim.verdict == "not judged"]
 
     @property
     def summary(self) -> str:
@@ -103,16 +111,16 @@ class CheckedReport(BaseModel):
                 source.reason = page.problem or source.reason
 
 
-def checked_report(name: str, read: ReadReport, result: ResultFile) -> CheckedReport:
-    """Return what the result of a check says about a report."""
+def checked_report(name: str, read: ReadReport, result: ResultFile | None) -> CheckedReport:
+    """Return what the result of a check says about a report; without one nothing is judged."""
     statements = verdicts_of(read, result)
     return CheckedReport(
         name=name,
         statements=statements,
-        figures=figures_of(statements),
+        figures=figures_of(statements) if result else {},
         unresolved=read.unresolved,
         uncited=read.uncited,
-        judge=result.judge_model,
+        judge=result and result.judge_model,
     )
 
 

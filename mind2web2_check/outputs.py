@@ -188,5 +188,5 @@ def _case(classname: str, name: str, claim: ClaimVerdict) -> JUnitCase:
         f"{name} {claim.claim}",
         None if claim.verdict == "supported" else claim.verdict,
         "\n".join(f"{each.page}: {each.reason}" for each in claim.sources),
-        "error" if claim.verdict == "page unavailable" else "failure",
+        "error" if claim.verdict in ("page unavailable", "not judged") else "failure",
     )

@@ -22,8 +22,8 @@ def script_with(question: str) -> str:
     return text.replace('QUESTION = ""', f"QUESTION = {question!r}")
 
 
-def findings(report: str, result: ResultFile) -> CheckedReport:
-    """Return what the result of a check says about a report."""
+def findings(report: str, result: ResultFile | None = None) -> CheckedReport:
+    """Return what the result of a check says about a report; without one nothing is judged."""
     return checked_report("report", read_report(uniform_text(report)), result)
 
 

@@ -14,7 +14,13 @@ from mind2web2_check.rubric import CLAIMS, leaf_id, page_address
 from mind2web2_check.statements import ReadReport, Statement
 
 Verdict = Literal[
-    "supported", "contradicted", "qualified", "not there", "page unavailable", "no source given"
+    "supported",
+    "contradicted",
+    "qualified",
+    "not judged",
+    "not there",
+    "page unavailable",
+    "no source given",
 ]
 # A claim with several sources gets the first of these verdicts that any of them gives.
 ORDER: tuple[Verdict, ...] = get_args(Verdict)
@@ -54,6 +60,7 @@ _CHANGES: Mapping[Verdict, str] = {
     "supported": "",
     "contradicted": "Correct the claim by the quotation, or cite a page that says it.",
     "qualified": "Add the condition, the limit or the degree that the quotation has.",
+    "not judged": "Not verified: run the check again, which continues from here.",
     "not there": "Cite a page that says it, or remove the claim.",
     "page unavailable": "Not verified: cite a page that can be opened and says it.",
     "no source given": "Not verified: cite a page that says it, or remove the claim.",
@@ -109,10 +116,10 @@ def worst_of(verdicts: list[Verdict]) -> Verdict:
     return min(verdicts, key=worst_first.index, default=ORDER[-1])
 
 
-def verdicts_of(report: ReadReport, result: ResultFile) -> list[StatementVerdict]:
-    """Return the verdicts on all statements of a report."""
-    leaves = {leaf.id: leaf for leaf in result.leaves()}
-    entries = _entries(result)
+def verdicts_of(report: ReadReport, result: ResultFile | None) -> list[StatementVerdict]:
+    """Return the verdicts on all statements of a report; without a result none is judged."""
+    leaves = {leaf.id: leaf for leaf in result.leaves()} if result else {}
+    entries = _entries(result) if result else {}
     return [
         _statement(number, statement, entries.get(number), leaves)
         for number, statement in enumerate(report.statements)
@@ -155,14 +162,14 @@ def _source(source: str, leaf: WrittenNode | None) -> SourceVerdict:
     found = SourceVerdict(
         source=source,
         page=page_address(source),
-        verdict="page unavailable",
-        reason="not judged",
+        verdict="not judged",
         leaf="" if leaf is None else leaf.id,
     )
     if leaf is None or leaf.evidence is None:
         return found
     if not leaf.evidence.pages:
-        return found.model_copy(update={"reason": leaf.evidence.reason or "not judged"})
+        unread = {"verdict": "page unavailable", "reason": leaf.evidence.reason or "not captured"}
+        return found.model_copy(update=unread)
     return found.model_copy(update=_of_page(leaf.evidence))
 
 

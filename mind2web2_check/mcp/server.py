@@ -14,8 +14,7 @@ from mind2web2 import NoScore, Scorer
 from mind2web2.plugin import SCORING_DEFAULTS, UsageError, check_name, scorer_of, settings_of
 from mind2web2_check.checking import earlier_findings
 from mind2web2_check.outputs import findings_text
-from mind2web2_check.scoring import SCRIPTS, check_report
-from mind2web2_check.statements import read_report
+from mind2web2_check.scoring import SCRIPTS, check_report, findings
 
 
 class Tools:
@@ -32,11 +31,10 @@ class Tools:
         """
         found = await check_report(self._scorer, report)
         if isinstance(found, NoScore):
-            read = await asyncio.to_thread(read_report, report)
-            not_verified = [statement.text for statement in read.statements]
-            return {"error": found.reason, "kind": found.kind, "not_verified": not_verified}
-        reply: dict[str, Any] = found.model_dump(mode="json")
-        return reply
+            reason = {"error": found.reason, "kind": found.kind}
+            unjudged = await asyncio.to_thread(findings, report)
+            return reason | unjudged.model_dump(mode="json")
+        return found.model_dump(mode="json")
 
     async def verify_claim(self, claim: str, url: str) -> dict[str, Any]:
         """Check one claim, a sentence, by the page at an address."""
@@ -46,8 +44,7 @@ class Tools:
             return {"error": found.reason, "kind": found.kind}
         if not found.statements or not found.statements[0].claims[0].sources:
             return {"error": f"{url} is not a web address, or the claim has no words"}
-        reply: dict[str, Any] = found.statements[0].model_dump(mode="json")
-        return reply
+        return found.statements[0].model_dump(mode="json")
 
     def show(self, name: str) -> str:
         """Return what an earlier ``mind2web2 check`` of this name has found, as text."""

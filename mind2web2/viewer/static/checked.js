@@ -9,6 +9,7 @@ import { Markdown } from "viewer/markdown";
 const SIGNS = {
   contradicted: "✗",
   qualified: "±",
+  "not judged": "?",
   "not there": "∅",
   "page unavailable": "⚠",
   "no source given": "○",

@@ -170,8 +170,23 @@ def test_a_changed_report_asks_only_about_what_changed(project: Project) -> None
     assert len(project.judge.requests) - asked <= 2 + 2
 
 
+def test_a_budget_that_is_spent_names_each_claim_that_was_not_judged(project: Project) -> None:
+    changed = project.report.replace("It snows", "It rains")
+    outputs = [word for end in ("json", "xml", "html") for word in ("-o", f"left.{end}")]
+    printed = project.check("--max_cost", "0.0001", *outputs, report=changed, status=1)
+    assert "NOT JUDGED: It rains in Wick." in printed
+    left = json.loads(Path("left.json").read_text())
+    assert left["not_judged"][2] == "It rains in Wick."
+    assert {each["verdict"] for each in left["statements"]} == {"not judged", "no source given"}
+    assert left["figures"] == {}
+    suite = ElementTree.parse("left.xml").getroot()[0]
+    assert (suite.get("failures"), suite.get("errors")) == ("0", "7")
+    assert "0 of 0 checked claims hold; 7 are not judged" in printed
+    assert Path("left.html").stat().st_size > 100_000
+
+
 def test_ctrl_c_while_pages_are_captured_ends_the_command(tmp_path: Path) -> None:
-    """Nothing is judged, and no hint is printed."""
+    """Nothing is judged: each claim is named, and no hint is printed."""
     is_asked, may_answer = threading.Event(), threading.Event()
 
     def hang(_: Request) -> Answer:
@@ -185,7 +200,7 @@ def test_ctrl_c_while_pages_are_captured_ends_the_command(tmp_path: Path) -> Non
         process = subprocess.Popen(
             command,
             cwd=tmp_path,
-            env=clean_environment(),
+            env=clean_environment(OPENAI_API_KEY="dummy"),
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
@@ -194,5 +209,6 @@ def test_ctrl_c_while_pages_are_captured_ends_the_command(tmp_path: Path) -> Non
         process.send_signal(signal.SIGINT)
         printed, _ = process.communicate(timeout=60)
         may_answer.set()
-    assert process.returncode == 130
-    assert printed.splitlines()[-1].endswith("the same command continues from here.")
+    assert process.returncode == 130, printed
+    assert "the same command continues from here.\n" in printed
+    assert "\nNOT JUDGED: The lake is deep.\n" in printed

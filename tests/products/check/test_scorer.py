@@ -9,10 +9,11 @@ import pytest
 from checked_reports import REPORT, judged, page
 from mcp import Client, StdioServerParameters, stdio_client
 from projects import clean_environment
-from servers.judge_server import JudgeServer
+from servers.judge_server import Fault, JudgeServer
 from servers.local_http import LocalHttp
 
 from mind2web2 import Judge, Scorer
+from mind2web2_check.mcp.server import Tools
 from mind2web2_check.scoring import check_report
 
 
@@ -41,6 +42,16 @@ async def test_a_scorer_checks_a_report(
         "supported",
     ]
     assert found.figures["precision"].value == 0.5
+
+
+async def test_a_judge_that_fails_leaves_each_claim_named(tmp_path: Path) -> None:
+    with JudgeServer(faults=lambda _: Fault(status=401)) as judge:
+        scorer = Scorer(judge=Judge(model="o4-mini", base_url=judge.base_url), scripts=tmp_path)
+        async with scorer:
+            found = await Tools(scorer, tmp_path).check_report("It snows (https://a.example/x).")
+    assert found["error"]
+    assert found["not_judged"] == ["It snows."]
+    assert found["statements"][0]["claims"][0]["change"].startswith("Not verified")
 
 
 async def test_an_agent_verifies_a_claim(

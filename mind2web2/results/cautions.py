@@ -104,7 +104,7 @@ class CautionFacts:
             is_flagged=bool(result.answer_flags),
             flagged_pages=frozenset(flagged),
             flagged_claims=frozenset(_flagged_claims(leaves)),
-            faults=tuple(result.faults_of_script()),
+            faults=result.script_faults,
             clock=_clock(result),
         )
 

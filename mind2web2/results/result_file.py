@@ -293,10 +293,6 @@ class ResultFile(BaseModel):
 
     # Notes for readers of the score
 
-    def faults_of_script(self) -> list[str]:
-        """Return the script's mistakes that may have cost the answer points, one line each."""
-        return list(self.script_faults)
-
     def refused_pages(self) -> tuple[str, ...]:
         """Return the pages that were not captured because their addresses are private."""
         return () if self.provenance is None else self.provenance.refused_pages

@@ -502,7 +502,7 @@ def _provenance_facts(result: ResultFile) -> Json:
         "judge": facts.judge,
         "server": facts.server,
         "script": facts.script,
-        "script_faults": result.faults_of_script(),
+        "script_faults": result.script_faults,
     }
     document = result.document
     return named | {name: document[name] for name in fact_names if name in document}

@@ -211,7 +211,7 @@ class _AnswerPage:
             self._text(f"This judge's check: {result.run.judge_check}.")
         if result.doubts:
             self._text(f"In doubt: {'; '.join(result.doubts)}.")
-        for fault in result.faults_of_script():
+        for fault in result.script_faults:
             self._text(f"Mistake of the script: {fault}.")
 
     def _print_files(self, folder: Path, found: LoadedResult | None) -> None:

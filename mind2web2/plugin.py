@@ -257,7 +257,7 @@ if TYPE_CHECKING:
     from mind2web2.utils.text import number as number
     from mind2web2.utils.text import percent as percent
     from mind2web2.utils.text import percent_within as percent_within
-    from mind2web2.utils.text import points as points
+    from mind2web2.utils.text import points_within as points_within
     from mind2web2.utils.text import with_sign as with_sign
     from mind2web2.utils.workers import MAX_WORKERS as MAX_WORKERS
     from mind2web2.utils.workers import call_in_worker as call_in_worker
@@ -530,7 +530,7 @@ HOMES = {
     "number": "mind2web2.utils.text",
     "percent": "mind2web2.utils.text",
     "percent_within": "mind2web2.utils.text",
-    "points": "mind2web2.utils.text",
+    "points_within": "mind2web2.utils.text",
     "with_sign": "mind2web2.utils.text",
     "MAX_WORKERS": "mind2web2.utils.workers",
     "call_in_worker": "mind2web2.utils.workers",

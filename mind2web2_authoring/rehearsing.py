@@ -16,6 +16,7 @@ from mind2web2.plugin import (
     Surroundings,
     UsageError,
     WorkerError,
+    counted,
     find_tasks,
     run_in_worker,
     run_to_exit,
@@ -82,14 +83,17 @@ def rehearse_all(plans: Sequence[RehearsalPlan]) -> list[TaskRehearsal]:
         KeyboardInterrupt: Ctrl-C or SIGTERM; the worker processes are gone by then.
     """
     reports: list[TaskRehearsal] = []
-    if run_to_exit(_rehearse(plans, reports), lambda: None) == INTERRUPTED:
-        raise KeyboardInterrupt
+    progress = RehearsalProgress(len(plans))
+    if run_to_exit(_rehearse(plans, progress, reports), lambda: None) == INTERRUPTED:
+        done = f"{progress.done} of {counted(progress.total, 'task')}"
+        raise KeyboardInterrupt(f"stopped after {done}; name tasks to rehearse these alone")
     return reports
 
 
-async def _rehearse(plans: Sequence[RehearsalPlan], reports: list[TaskRehearsal]) -> int:
+async def _rehearse(
+    plans: Sequence[RehearsalPlan], progress: RehearsalProgress, reports: list[TaskRehearsal]
+) -> int:
     """Rehearse the tasks on all cores, fill in their reports in order, and return 0."""
-    progress = RehearsalProgress(len(plans))
     free_worker = asyncio.Semaphore(MAX_WORKERS)
 
     async def one(plan: RehearsalPlan) -> TaskRehearsal:
@@ -97,14 +101,14 @@ async def _rehearse(plans: Sequence[RehearsalPlan], reports: list[TaskRehearsal]
             progress.running[plan.task_id] = time.monotonic()
             try:
                 report = await run_in_worker(rehearse_task, plan, timeout_s=_TASK_TIMEOUT_S)
-                return replace(report, question=plan.question)
             except (WorkerError, MachineError) as error:
                 reason = f"the rehearsal of {plan.script.name} was stopped: {error}"
                 finding = Finding("script fails", reason)
-                return TaskRehearsal(plan.task_id, "faulty", findings=(finding,), error=reason)
+                report = TaskRehearsal(plan.task_id, "faulty", findings=(finding,), error=reason)
             finally:
                 del progress.running[plan.task_id]
-                progress.done += 1
+            progress.done += 1
+            return replace(report, question=plan.question)
 
     async with RehearsalDisplay(progress):
         reports += await asyncio.gather(*map(one, plans))

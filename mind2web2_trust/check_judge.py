@@ -34,7 +34,7 @@ from mind2web2.plugin import (
     percent,
     percent_within,
     plain_console,
-    points,
+    points_within,
     run_to_exit,
     warnings_on,
     with_file,
@@ -334,14 +334,11 @@ def _print_quality(console: Console, found: Quality) -> None:
 
 def _print_comparison(console: Console, comparison: JudgeComparison) -> None:
     test = comparison.test
-    interval = test.interval
-    shown = (
-        f" (95% interval {100 * interval.low:+.0f} to {points(interval.high)})" if interval else ""
-    )
+    low, high = (None, None) if test.interval is None else (test.interval.low, test.interval.high)
     line(
         console,
         f"Accuracy of {comparison.second.name} minus that of {comparison.first.name}: "
-        f"{points(test.difference)}{shown}, p = {comparison.holm_p:.2g}, over "
+        f"{points_within(test.difference, low, high)}, p = {comparison.holm_p:.2g}, over "
         f"{counted(comparison.cases, 'case')}.",
     )
 

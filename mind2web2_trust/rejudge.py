@@ -121,6 +121,8 @@ def _agent(options: argparse.Namespace) -> _Agent:
             "rejudge asks for fresh judgments: leave out --judgments, whose stored ones it would "
             "reuse"
         )
+    if given.estimate and options.json:
+        raise UsageError("--estimate prints a table: leave --json out")
     # Folders alone: the judge may come from the results.
     folders = with_file(given, options.takes & set(FOLDER_NAMES), is_announced=False)
     paths = folders.paths
@@ -148,6 +150,7 @@ def _agent(options: argparse.Namespace) -> _Agent:
     if not work:
         raise UsageError(f"no answer of {name} has a score: evaluate it first")
     record = judge_spec(own).record()
+    is_other = is_other and not _is_named_again(own, newest)
     digest = hashlib.sha256(record.model_dump_json().encode()).hexdigest()[:8]
     folder = options.rejudged_root / f"{re.sub(r'[^A-Za-z0-9.-]+', '_', record.model)}-{digest}"
     times = options.times or (1 if is_other else _TIMES)
@@ -182,6 +185,16 @@ def _inherit_judge(given: RunSettings, newest: LoadedResult | None) -> tuple[Run
         closed -= {"judge_base_url"} - given.given
     own = replace(own, **taken, given=closed)
     return own, bool(named) and _is_elsewhere(own, newest)
+
+
+def _is_named_again(settings: RunSettings, newest: LoadedResult | None) -> bool:
+    """Tell whether the command line names the judge that a result has."""
+    made_from = None if newest is None else newest.content.provenance
+    if made_from is None or _is_elsewhere(settings, newest):
+        return False
+    rest = {"provider", "endpoint", "votes"}
+    named = judge_spec(settings).record()
+    return named.model_dump(exclude=rest) == made_from.judge.model_dump(exclude=rest)
 
 
 def _is_elsewhere(settings: RunSettings, newest: LoadedResult | None) -> bool:

@@ -183,8 +183,8 @@ def _run(parser: CommandParser, arguments: Sequence[str] | None) -> int:
         )
     except Mind2Web2Error as error:
         return _print_failure(parser, " ".join(str(error).split()))
-    except KeyboardInterrupt:
-        _print_failure(parser, "stopped")
+    except KeyboardInterrupt as stop:
+        _print_failure(parser, str(stop) or "stopped")
         return 130
     except BrokenPipeError:
         # The reader of our output is gone, as with `head`.

@@ -78,6 +78,18 @@ def points(difference: float) -> str:
     return f"{_signed(100 * difference, 0)} points"
 
 
+def points_range(low: float, high: float) -> str:
+    """Return an interval of differences of shares, such as ``-3 to +5 points``."""
+    return f"{_signed(100 * low, 0)} to {points(high)}"
+
+
+def points_within(difference: float, low: float | None, high: float | None) -> str:
+    """Return a difference with its interval, such as ``+5 points (-3 to +12 points)``."""
+    if low is None or high is None:
+        return points(difference)
+    return f"{points(difference)} ({points_range(low, high)})"
+
+
 def is_unicode_text(text: str) -> bool:
     """Tell whether the text can be written as UTF-8, that is, holds no lone surrogate."""
     try:

@@ -209,8 +209,10 @@ class _Worker:
         return self._process.poll() is not None
 
     def kill(self) -> None:
-        """End the process at once; ``call`` in another thread then fails."""
-        self._process.kill()
+        """End the process and all that it started; ``call`` in another thread then fails."""
+        # Until it is reaped, its group's number belongs to no other.
+        if self._process.poll() is None:
+            os.killpg(self._process.pid, signal.SIGKILL)
 
     def close(self) -> None:
         """Let the process end, and reap it."""

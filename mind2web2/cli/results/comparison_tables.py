@@ -14,19 +14,18 @@ from mind2web2.cli.results.tables import (
 from mind2web2.utils.program import program
 from mind2web2.utils.text import counted, fixed, number, with_sign
 
-_OF_PAIR = "for tasks at large, each of its pair alone"
-
 
 def print_ranking(console: Console, found: Ranking) -> None:
     """Print both metrics, and each further agent's power and tasks against the first."""
     first, *others = found.agents
     for name in found.metrics:
         _print_metric(console, found, name, METRICS[name].label)
+    corrected = " They are not corrected for several pairs; the p-values are, by Holm."
     line(
         console,
-        "Differences, intervals and p-values come from sign flips of the tasks' differences, "
-        "each averaged over its runs. Intervals are "
-        f"{_OF_PAIR}{'; p-values are corrected for all pairs by Holm' if len(others) > 1 else ''}.",
+        "Differences, intervals and p-values come from sign flips of the tasks' differences, each "
+        "averaged over its runs. Intervals are for other tasks of this kind."
+        f"{corrected if len(others) > 1 else ''}",
     )
     pairs = found.metrics["avg_score"].against(first)
     for other in others:

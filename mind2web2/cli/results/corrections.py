@@ -11,7 +11,16 @@ from mind2web2.analysis.corrected_pairs import CorrectedPair
 from mind2web2.analysis.correction_record import CorrectionFigures, Ends
 from mind2web2.analysis.strong_sample import NARROW, Figures, NoSampleFigures, SampleFigures
 from mind2web2.statistics.paired import Estimate
-from mind2web2.utils.text import counted, percent, percent_within, points
+from mind2web2.utils.text import (
+    counted,
+    dollars,
+    number,
+    percent,
+    percent_within,
+    points,
+    points_range,
+    points_within,
+)
 
 
 def correction_lines(found: CorrectionFigures) -> Iterator[str]:
@@ -84,15 +93,13 @@ def _interval(found: Ends | None) -> str:
 
 
 def _reach(found: Ends | None) -> str:
-    return "unknown" if found is None else f"{100 * found.low:+.0f} to {points(found.high)}"
+    return "unknown" if found is None else points_range(found.low, found.high)
 
 
 def _rate(found: Estimate) -> str:
     if found.value is None:
         return "unknown"
-    if found.low is None or found.high is None:
-        return points(found.value)
-    return f"{points(found.value)} ({100 * found.low:+.0f} to {100 * found.high:+.0f})"
+    return points_within(found.value, found.low, found.high)
 
 
 def sample_lines(agent: str, found: Figures) -> Iterator[str]:
@@ -112,9 +119,9 @@ def sample_lines(agent: str, found: Figures) -> Iterator[str]:
         yield f"{agent}: {text}"
     yield (
         f"{agent}: {found.judge} judged {corrected.sampled} of {counted(corrected.of, 'answer')}"
-        f"{_price(found)}; weight of the results' judge {corrected.weight_of_judge:.2f}."
+        f"{_price(found)}; weight of the results' judge {number(corrected.weight_of_judge)}."
     )
-    if found.more_wanted:
+    if found.more_wanted and corrected.corrected is not None:
         yield (
             f"{agent}: for an interval of {100 * NARROW:g} points to either side, judge "
             f"{counted(found.more_wanted, 'more answer')}."
@@ -126,9 +133,11 @@ def sample_lines(agent: str, found: Figures) -> Iterator[str]:
 
 
 def _price(found: SampleFigures) -> str:
-    if found.cost_usd is None:
+    if found.cost_usd is None or found.cost_of_all_usd is None:
         return ""
-    return f" for ${found.cost_usd:.2f} instead of about ${found.cost_of_all_usd:.2f} for all"
+    return (
+        f" for {dollars(found.cost_usd)} instead of about {dollars(found.cost_of_all_usd)} for all"
+    )
 
 
 def _share(found: Estimate) -> str:

@@ -14,7 +14,7 @@ from mind2web2.cli import main
 from mind2web2_authoring.rehearsal_display import RehearsalDisplay, RehearsalProgress
 
 HEAD = """\
-import asyncio, os, time
+import asyncio, os, subprocess, time
 from pathlib import Path
 from mind2web2 import Evaluator
 
@@ -47,8 +47,9 @@ def test_a_script_without_end_is_named_with_the_option(tmp_path, monkeypatch, na
 
 def test_a_rehearsal_that_is_stopped_leaves_no_process_behind(tmp_path):
     os.mkfifo(tmp_path / "started")
-    text = f"{HEAD}    with open('{tmp_path}/started', 'w') as file:\n"
-    text += "        file.write(str(os.getpid()))\n    while True:\n        pass\n"
+    text = f"{HEAD}    child = subprocess.Popen(['sleep', '1000'])\n"
+    text += f"    with open('{tmp_path}/started', 'w') as file:\n"
+    text += "        file.write(f'{os.getpid()} {child.pid}')\n    while True:\n        pass\n"
     Project(tmp_path).add_raw_script(text)
     with subprocess.Popen(
         [sys.executable, "-m", "mind2web2", "rehearse", "--timeout", "1000"],
@@ -58,12 +59,13 @@ def test_a_rehearsal_that_is_stopped_leaves_no_process_behind(tmp_path):
         stderr=subprocess.PIPE,
         text=True,
     ) as process:
-        worker = (tmp_path / "started").read_text(encoding="utf-8")
+        processes = (tmp_path / "started").read_text(encoding="utf-8").split()
         process.send_signal(signal.SIGTERM)
         stdout, stderr = process.communicate(timeout=60)
-    wait_for_end([worker])
+    wait_for_end(processes)
     assert (process.returncode, stdout) == (130, "")
-    assert stderr == "mind2web2: stopped\n"
+    stopped = "stopped after 0 of 1 task; name tasks to rehearse these alone"
+    assert stderr == f"mind2web2: {stopped}\n"
 
 
 def test_long_work_says_how_far_it_is():

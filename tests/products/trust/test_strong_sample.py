@@ -242,6 +242,11 @@ def test_a_smaller_size_keeps_the_answers_of_a_larger_one(tmp_path, monkeypatch)
             ("rejudge", "bot", "--sample", "4"),
             "--sample needs a better judge than that of the results",
         ),
+        (
+            ("rejudge", "bot", "--judge_model", "cheap", "--sample", "4"),
+            "--sample needs a better judge than that of the results",
+        ),
+        ((*STRONG, "--estimate", "--json"), "--estimate prints a table: leave --json out"),
         ((*STRONG, "--sample", "17"), "--sample 17: bot has 16 answers with a score"),
         (
             (*STRONG, "--sample", "some"),

@@ -56,7 +56,7 @@ def reply(body: dict[str, Any]) -> Any:
 
 def evaluate(agent: str, *words: str) -> None:
     """Evaluate an agent's answers."""
-    call(evaluate_main, agent, "--no_capture", *words)
+    call(evaluate_main, agent, "--no_capture", "--answer_timeout", "15", *words)
 
 
 def plant(cause: Cause, draws: random.Random) -> list[str]:
@@ -179,6 +179,8 @@ def measure() -> None:
             count[1] += outcome[0]
             count[2] += outcome[1]
             done += kind == "one"
+            if done % 20 == 0:
+                title(f"  {done} of {rounds}")
             if outcome != (True, True):
                 title(f"  round {number}: {kind} {causes}, named {outcome[0]}, sums {outcome[1]}")
             if done >= rounds:

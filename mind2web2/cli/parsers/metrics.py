@@ -152,10 +152,10 @@ def _add_compare(commands: Subcommands) -> None:
     parser.add_json_option()
     add_correction_roots(parser)
     parser.add_folder_options()
+    parser.set_defaults(run="mind2web2.cli.results.compare", why=False, ask=False, changes=[])
     # The rest is another package's, which may not be installed.
     if find_spec("mind2web2_trust") is not None:
         _add_why(parser)
-    parser.set_defaults(run="mind2web2.cli.results.compare", why=False)
 
 
 def _add_why(parser: CommandParser) -> None:

@@ -30,11 +30,17 @@ def run(options: argparse.Namespace) -> int:
     names = [name.rstrip("/") for name in options.agents]
     settings = settings_of(options)
     if options.why:
+        if options.corrected or options.allow_unfair or options.fail_if_worse is not None:
+            raise UsageError(
+                "--why tests nothing: leave out --fail_if_worse, --corrected and --allow_unfair"
+            )
         explain = load_function("mind2web2_trust.why.command:run")
         status: int = explain(
             options, [_results_folder(settings, name) for name in names], chosen_tasks(settings)
         )
         return status
+    if options.changes or options.ask:
+        raise UsageError("--with and --ask go with --why")
     if len(set(names)) < max(2, len(names)):
         raise UsageError(
             f"name at least two agents, each one once: {program()} compare {names[0]} OTHER_AGENT"

@@ -176,6 +176,8 @@ def test_what_one_reads(changes):
         ([AGENT, "--why", "--with", "votes=two"], "--with votes=two: "),
         ([AGENT, "--why", "--with", "eval_version=v9"], "no eval version v9"),
         ([AGENT, "nobody", "--why"], "no results of agent nobody"),
+        ([AGENT, "nobody", "--ask"], "--with and --ask go with --why"),
+        ([AGENT, "nobody", "--why", "--fail_if_worse"], "--why tests nothing"),
     ],
 )
 def test_mistakes_are_named(changes, words, message):

@@ -16,6 +16,7 @@ from mind2web2.pages.cache_files import (
     REDIRECTS_NAME,
     IndexFile,
     PageFiles,
+    StoredPage,
     UrlNotes,
     content_digest,
     content_of,
@@ -122,7 +123,7 @@ class CacheFileSys:
         with self._index_file.writing():
             stored = self._find(url)
             if stored is not None:
-                known = self._record_of(*stored)
+                known = self._record_of(stored)
                 if not may_replace(page.record, known, must_be_better=must_be_better):
                     _log.info(
                         "capture not stored, the stored page is better url=%s dir=%s",
@@ -140,7 +141,7 @@ class CacheFileSys:
             facts = {"sha256": digest, "text_chars": len(text)}
             record = page.record.model_copy(update=facts)
             # A page has one entry, whatever its spelling.
-            key = stored[0] if stored else new_key
+            key = stored.key if stored else new_key
             self._store_capture(key, record, kind, contents)
             target = redirect_target(record)
             if target is not None and self._find(target) is None:
@@ -177,7 +178,7 @@ class CacheFileSys:
         """
         stored = self._find(url)
         if stored is not None:
-            return self._record_of(*stored)
+            return self._record_of(stored)
         for key in likely_keys(url):
             record = read_sidecar(PageFiles.of(self.task_dir, key).sidecar)
             if record is not None and record.kind is None:
@@ -227,17 +228,17 @@ class CacheFileSys:
         Raises:
             CacheMiss: no web page is stored for the URL.
         """
-        files = self._files_of(url, "web")
-        paths = files.of_kind("web") if files else ()
+        stored = self._find(url)
+        paths = stored.paths if stored and stored.kind == "web" else ()
         contents = self._contents_of(paths if get_screenshot else paths[:1])
-        if files is None or contents[0] is None:
+        if contents[0] is None:
             raise CacheMiss(f"no web page is stored for {url} in {self.task_dir}")
-        return decode_text(contents[0], files.text), contents[1] if get_screenshot else None
+        return decode_text(contents[0], paths[0]), contents[1] if get_screenshot else None
 
     def get_pdf(self, url: str) -> bytes:
         """Return a stored PDF. Raises CacheMiss: no PDF is stored for the URL."""
-        files = self._files_of(url, "pdf")
-        content = read_file(files.pdf) if files else None
+        stored = self._find(url)
+        content = read_file(stored.paths[0]) if stored and stored.kind == "pdf" else None
         if content is None:
             raise CacheMiss(f"no PDF is stored for {url} in {self.task_dir}")
         return content
@@ -245,7 +246,7 @@ class CacheFileSys:
     def has(self, url: str) -> PageKind | None:
         """Return the kind of the stored page; ``None`` if none is stored."""
         stored = self._find(url)
-        return stored[1] if stored else None
+        return stored.kind if stored else None
 
     def has_web(self, url: str) -> bool:
         """Return whether a web page is stored for the URL."""
@@ -261,31 +262,15 @@ class CacheFileSys:
         A person's decision that the page is right changes it where judges were shown signs of
         trouble.
         """
-        # Before the files are read: if they are replaced meanwhile, the next call reads them again.
-        state = self.files_state(url)
-        known = self._digests.get(url)
-        if state is None or known is None or known[0] != state:
-            known = self._digests[url] = (state, self._read_digest(url))
-        return known[1]
-
-    def _read_digest(self, url: str) -> str | None:
-        stored = self._find(url)
-        return self._digest_of(*stored) if stored else None
-
-    def files_state(self, url: str) -> Hashable | None:
-        """Return a value that changes when the stored page's files are replaced.
-
-        ``None`` if none are here.
-
-        Unlike ``digest`` this does not read them.
-        """
         stored = self._find(url)
         if stored is None:
             return None
-        key, kind = stored
-        files = PageFiles.of(self.task_dir, key)
-        main, *others = (file_state(path) for path in (*files.of_kind(kind), files.sidecar))
-        return None if main is None else (main, *others)
+        # Before the files are read: if they are replaced meanwhile, the next call reads them again.
+        state = stored.state
+        known = self._digests.get(url)
+        if state is None or known is None or known[0] != state:
+            known = self._digests[url] = (state, self._digest_of(stored))
+        return known[1]
 
     def page_files(self, url: str) -> tuple[Path, ...]:
         """Return the files of the stored page: its text and screenshot, or its PDF.
@@ -293,8 +278,7 @@ class CacheFileSys:
         None for no page.
         """
         stored = self._find(url)
-        paths = PageFiles.of(self.task_dir, stored[0]).of_kind(stored[1]) if stored else ()
-        return tuple(path for path in paths if path.exists())
+        return tuple(path for path in stored.paths if path.exists()) if stored else ()
 
     def get_all_urls(self) -> list[str]:
         """Return the index keys of all stored pages, sorted."""
@@ -303,7 +287,7 @@ class CacheFileSys:
     def index_key(self, url: str) -> str | None:
         """Return the page's key in the index, ``None`` if the index does not list it."""
         stored = self._find(url)
-        return stored[0] if stored else None
+        return stored.key if stored else None
 
     def summary(self) -> dict[str, int]:
         """Return how many pages are stored: ``total_urls``, ``web_pages``, ``pdf_pages``."""
@@ -365,33 +349,33 @@ class CacheFileSys:
                 path.unlink(missing_ok=True)
             self._reported_missing.discard(key)
 
-    def _find(self, url: str) -> tuple[str, PageKind] | None:
+    def _find(self, url: str) -> StoredPage | None:
         found = self._find_listed(url)
         if found is None:
             requested = self._redirects.get(url)
             found = self._find_listed(requested) if isinstance(requested, str) else None
         return found
 
-    def _find_listed(self, url: str) -> tuple[str, PageKind] | None:
+    def _find_listed(self, url: str) -> StoredPage | None:
         index = self._index_file.current()
         for key in index.keys_for(url):
             kind = index.kinds[key]
             name = main_file_name(key, kind)
             is_here = os.path.exists(f"{self._folder_text}/{name}")  # noqa: PTH110 - twice as fast
             if is_here:
-                return key, kind
+                return StoredPage(self.task_dir, key, kind)
             self._report_missing(key)
         return None
 
-    def _record_of(self, key: str, kind: PageKind) -> CaptureRecord | None:
-        record = read_sidecar(PageFiles.of(self.task_dir, key).sidecar)
-        if record is None or record.kind != kind or record.sha256 != self._digest_of(key, kind):
+    def _record_of(self, page: StoredPage) -> CaptureRecord | None:
+        record = read_sidecar(page.sidecar)
+        if record is None or record.kind != page.kind or record.sha256 != self._digest_of(page):
             return None
         return record
 
-    def _digest_of(self, key: str, kind: PageKind) -> str | None:
-        contents = self._contents_of(PageFiles.of(self.task_dir, key).of_kind(kind))
-        return None if contents[0] is None else content_digest(kind, contents)
+    def _digest_of(self, page: StoredPage) -> str | None:
+        contents = self._contents_of(page.paths)
+        return None if contents[0] is None else content_digest(page.kind, contents)
 
     def _contents_of(self, paths: Sequence[Path]) -> list[bytes | None]:
         """Return the contents of one page's files, all of the same version."""
@@ -408,10 +392,6 @@ class CacheFileSys:
                 return [read_file(path) for path in paths]
         except CacheWriteError:  # a read-only folder, which no process changes
             return contents
-
-    def _files_of(self, url: str, kind: PageKind) -> PageFiles | None:
-        stored = self._find(url)
-        return PageFiles.of(self.task_dir, stored[0]) if stored and stored[1] == kind else None
 
     def _stored_kinds(self) -> dict[str, PageKind]:
         kinds = self._index_file.current().kinds

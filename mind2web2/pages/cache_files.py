@@ -13,7 +13,7 @@ import logging
 import os
 import re
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -87,6 +87,31 @@ class PageFiles:
         if kind == "web":
             return (self.text, self.screenshot)
         return (self.pdf,)
+
+
+@dataclass(frozen=True, slots=True)
+class StoredPage:
+    """A page of a cache folder, as the folder's index lists it."""
+
+    folder: Path
+    key: str
+    kind: PageKind
+
+    @property
+    def paths(self) -> tuple[Path, ...]:
+        """Return its files, the indispensable one first."""
+        return PageFiles.of(self.folder, self.key).of_kind(self.kind)
+
+    @property
+    def sidecar(self) -> Path:
+        """Return the file of its record."""
+        return PageFiles.of(self.folder, self.key).sidecar
+
+    @property
+    def state(self) -> Hashable | None:
+        """Return a value that changes when its files are replaced; ``None`` if none are here."""
+        main, *others = (file_state(path) for path in (*self.paths, self.sidecar))
+        return None if main is None else (main, *others)
 
 
 def known_kind(listed_kind: object) -> PageKind | None:

@@ -23,7 +23,7 @@ from mind2web2.results.answers import (
 from mind2web2.results.result_file import MAX_TIME_S
 from mind2web2.utils.files import write_whole
 from mind2web2.utils.json_text import JsonObject
-from mind2web2.utils.names import check_name, name_list
+from mind2web2.utils.names import check_name, did_you_mean, name_list
 from mind2web2.utils.process_lock import ProcessLock
 from mind2web2.utils.program import program
 from mind2web2.utils.text import counted
@@ -179,9 +179,8 @@ class _ImportedRows:
     def _task_id(self, row: _Row, where: str) -> str:
         if row.task_id is not None:
             if row.task_id not in self._known:
-                raise UsageError(
-                    f"{where}: unknown task {row.task_id[:200]!r}: see {program()} rehearse"
-                )
+                cure = did_you_mean(row.task_id, self._known, f"see {program()} rehearse")
+                raise UsageError(f"{where}: unknown task {row.task_id[:200]!r}: {cure}")
             return check_name("task", row.task_id)
         if row.question is None:
             raise UsageError(f"{where}: it has neither task_id nor question")
@@ -244,7 +243,7 @@ def _json_row(line: str, where: str) -> JsonObject:
     try:
         row = json.loads(line)
     except (ValueError, RecursionError) as error:
-        raise UsageError(f"{where}: it is not JSON ({error}): write one object a line") from error
+        raise UsageError(f"{where}: it is not JSON: write one object a line") from error
     if not isinstance(row, dict):
         raise UsageError(f"{where}: it is not a JSON object with task_id and answer")
     return row
@@ -255,7 +254,8 @@ def _parsed(content: JsonObject, where: str) -> _Row:
         return _Row(**{name: value for name, value in content.items() if value not in (None, "")})
     except ValidationError as error:
         first = error.errors()[0]
-        raise UsageError(f"{where}: {first['loc'][0]}: {first['msg']}") from error
+        fault = first["msg"].replace("Input should", "it should")
+        raise UsageError(f"{where}: {first['loc'][0]}: {fault}") from error
 
 
 def _words(text: str) -> str:

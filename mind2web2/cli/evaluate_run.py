@@ -277,7 +277,7 @@ def _report(
         problems=problems,
         elapsed_s=elapsed_s,
         recapture=command_line("cache", agent_name, "--only", "suspect"),
-        show=command_line("show", agent_name, "TASK", "ANSWER"),
+        show=command_line("show", agent_name, "TASK", "ANSWER", *settings.results_option),
         is_overwriting=settings.overwrite,
         is_quiet=run.is_quiet,
     )

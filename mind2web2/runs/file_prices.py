@@ -63,7 +63,8 @@ def prices_in(prices: object) -> dict[str, OwnPrice]:
     except ValidationError as error:
         first = error.errors()[0]
         where = ".".join(["prices", *map(str, first["loc"])])
-        raise UsageError(f"{FILE_NAME}: {where}: {first['msg']}: write {_EXAMPLE}") from error
+        fault = "unknown key" if first["type"] == "extra_forbidden" else first["msg"]
+        raise UsageError(f"{FILE_NAME}: {where}: {fault}: write {_EXAMPLE}") from error
     return {
         model: OwnPrice(price.input, price.output, price.cached_input)
         for model, price in found.items()

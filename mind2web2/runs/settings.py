@@ -518,6 +518,13 @@ class RunSettings:
         )
 
     @property
+    def results_option(self) -> list[str]:
+        """Return the option that names these results in a suggested command, if it needs one."""
+        if "eval_results_root" not in self.given:
+            return []
+        return ["--eval_results_root", str(self.eval_results_root)]
+
+    @property
     def is_replay(self) -> bool:
         """Return whether stored judgments are replayed."""
         return self.llm_provider == REPLAY

@@ -131,17 +131,17 @@ GOOD = lines({"task_id": "mill", "answer": "x"})
         (
             "a.jsonl",
             lines({"task_id": "lake", "answer": "x", "run": "1.5"}),
-            "line 1: run: Input should be a valid integer",
+            "line 1: run: it should be a valid integer",
         ),
         (
             "a.jsonl",
             lines({"task_id": "lake", "answer": "x", "seconds": -1}),
-            "line 1: seconds: Input should be greater than or equal to 0",
+            "line 1: seconds: it should be greater than or equal to 0",
         ),
         (
             "a.jsonl",
             lines({"task_id": "lake", "answer": 5}),
-            "line 1: answer: Input should be a valid string",
+            "line 1: answer: it should be a valid string",
         ),
         (
             "a.jsonl",
@@ -194,7 +194,7 @@ GOOD = lines({"task_id": "mill", "answer": "x"})
         (
             "a.jsonl",
             GOOD + lines({"task_id": "lake", "answer": "I gave", "status": "error"}),
-            "line 2: status: Input should be 'answered'",
+            "line 2: status: it should be 'answered'",
         ),
     ],
 )

@@ -132,6 +132,10 @@ def test_a_replay_takes_its_judge_from_the_store(project, server):
             "unknown key api_key: API keys come from environment variables, such as",
         ),
         (
+            '[prices."m"]\ninput = 1\noutput = 2\nmax_cost = 5',
+            "prices.m.max_cost: unknown key: write ",
+        ),
+        (
             "[prices.gpt-4.1]\ninput = 1\noutput = 2",
             '[prices."MODEL"], in quotes if it has a dot',
         ),

@@ -6,6 +6,7 @@ The details are claims, reasons and page files.
 import json
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 from projects import KEY_VARIABLES, Project, call, claim_in, clean_environment
@@ -96,6 +97,8 @@ def test_an_agent_is_shown_by_tasks(show):
     ):
         assert words in run.stdout
     assert run.stdout.endswith("To see the answers to a task: mind2web2 show bot lake\n")
+    moved = call(main, "show", "bot", "--eval_results_root", f"{Path.cwd()}/eval_results")
+    assert f"show bot lake --eval_results_root {Path.cwd()}/eval_results\n" in moved.stdout
 
 
 def test_a_task_is_shown_by_answers(show):

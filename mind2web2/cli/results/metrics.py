@@ -76,7 +76,7 @@ def run(options: argparse.Namespace) -> int:
                     console, audits[agent.name]
                 )
         if len(agents) > 1:
-            compare = command_line("compare", *names)
+            compare = command_line("compare", *names, *settings.results_option)
             line(console, f"To see whether they differ by more than chance: {compare}")
     below = _below(agents, options.fail_under)
     if below:
@@ -259,7 +259,8 @@ def _print_present(console: Console, settings: RunSettings, agent: ReportedAgent
         for each in agent.report.summary.missing
         if each.reason == NEVER_EVALUATED
     ]
-    print_now(console, now, unevaluated, command_line("evaluate", agent.name))
+    evaluate = command_line("evaluate", agent.name, *settings.results_option)
+    print_now(console, now, unevaluated, evaluate)
     if now.removed:
         line(console, f"Note: {removed_tasks_text(root, now.removed)}")
 

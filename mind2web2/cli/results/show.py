@@ -67,7 +67,7 @@ def run(options: argparse.Namespace) -> int:
     with warnings_on(console):
         if options.task is None:
             answers = agent_answers(root, agent_name)
-            _print_agent(console, agent_name, answers)
+            _print_agent(console, settings, agent_name, answers)
             return 0
         answers = _of_task(root, agent_name, options.task.rstrip("/"))
         if options.answer is None:
@@ -100,6 +100,7 @@ def _answer_named(answers: Sequence[ScoredAnswer], name: str) -> ScoredAnswer:
 
 def _print_agent(
     console: Console,
+    settings: RunSettings,
     agent_name: str,
     answers: Sequence[ScoredAnswer],
 ) -> None:
@@ -118,7 +119,8 @@ def _print_agent(
     if judges := sorted({answer.facts.judge for answer in answers if answer.facts.judge}):
         line(console, f"Judged by {'; '.join(judges)}.")
     if tasks:
-        command = command_line("show", agent_name, next(iter(tasks)))
+        option = settings.results_option
+        command = command_line("show", agent_name, next(iter(tasks)), *option)
         line(console, f"To see the answers to a task: {command}")
 
 
@@ -146,7 +148,8 @@ def _print_task(
             line(console, f"{outcome}: {answer.answer_name}: {answer.reason}")
     scored = next((answer for answer in answers if answer.score is not None), None)
     if scored is not None:
-        command = command_line("show", agent_name, task_id, _stem(scored))
+        option = settings.results_option
+        command = command_line("show", agent_name, task_id, _stem(scored), *option)
         line(console, f"To see why an answer has its score: {command}")
 
 

@@ -20,13 +20,12 @@ def file_keys() -> str:
 
 
 def plugin_names() -> str:
-    """Return the names of ``mind2web2.plugin``, by the module that has them."""
-    modules = sorted(set(plugin.HOMES.values()))
-    lines = ["| module | names |", "| --- | --- |"]
-    for module in modules:
-        names = [f"`{name}`" for name, home in plugin.HOMES.items() if home == module]
-        lines.append(f"| `{module.removeprefix('mind2web2.')}` | {', '.join(names)} |")
-    return "\n".join(lines)
+    """Return the names of ``mind2web2.plugin``, by the folder that has them."""
+    rooms: dict[str, list[str]] = {}
+    for name, home in plugin.HOMES.items():
+        rooms.setdefault(home.split(".")[1], []).append(f"`{name}`")
+    rows = [f"| `{room}` | {', '.join(sorted(names))} |" for room, names in sorted(rooms.items())]
+    return "\n".join(["| folder | names |", "| --- | --- |", *rows])
 
 
 PARTS = {"options.md": ("keys", file_keys), "plugins.md": ("names", plugin_names)}

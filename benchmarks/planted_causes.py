@@ -126,6 +126,8 @@ def one_round(causes: list[Cause], script: str, draws: random.Random) -> tuple[b
     shares = {share["cause"]: share["share"] for share in found["shares"]}
     is_sum = None not in shares.values() and abs(sum(shares.values()) - found["difference"]) < 1e-9
     largest = max(shares, key=lambda cause: abs(shares[cause] or 0.0), default=None)
+    for reason in found["gone"]:
+        title(f"  not evaluated again: {reason}")
     is_named = set(shares) <= set(present) and (len(present) != 1 or [largest] == present)
     return is_named, is_sum
 

@@ -42,7 +42,7 @@ class ScriptHome:
 
     process: ScriptProcess
     printed: bytes
-    users: int = 0
+    users: int = 1
     is_closed: bool = False
     loaded_s: float = field(default_factory=time.monotonic)
     _lock: threading.Lock = field(default_factory=threading.Lock)
@@ -86,11 +86,20 @@ class ScriptHomes:
         with self._lock:
             loading = self._loading.setdefault(key, threading.Lock())
         with loading:
+            home = self._taken(key)
+            if home is None:
+                home = self._load(job)
+                with self._lock:
+                    self._homes[key] = home
+            return home
+
+    def _taken(self, key: str) -> ScriptHome | None:
+        """Return a loaded process with one user more, before its last user can end it."""
+        with self._lock:
             home = self._homes.get(key)
             if home is None or not home.is_current:
-                home = self._homes[key] = self._load(job)
-            with self._lock:
-                home.users += 1
+                return None
+            home.users += 1
             return home
 
     def give_back(self, home: ScriptHome) -> None:

@@ -5,17 +5,20 @@ import os
 import signal
 import sys
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 from fixtures.process_tree import PATIENCE_MS, wait_for_end
-from projects import ClaimJudge, Project, evaluate, start_command
+from projects import AGENT, TASK, ClaimJudge, Project, evaluate, start_command
 from servers.judge_server import VERDICT, JudgeServer
 
 from mind2web2.errors import JudgeUnavailableError
 from mind2web2.scripts.isolation.homes import ScriptHomes
+from mind2web2.scripts.isolation.messages import ScriptCall
 from mind2web2.scripts.isolation.processes import ForkServer
-from mind2web2.scripts.isolation.run import Isolation
+from mind2web2.scripts.isolation.run import Isolation, home_of
+from mind2web2.utils.files import file_sha256
 from mind2web2.utils.hidden_keys import scrubbed_environment
 
 # Says which processes there are, its own, its parent (the fork server) and one that it starts; then
@@ -198,3 +201,23 @@ def test_a_fork_server_that_was_not_needed_is_killed(server):
     process = server._process
     server.close()
     assert process.returncode == -signal.SIGKILL
+
+
+def test_nobody_gets_a_process_that_its_last_user_ends(project, homes):
+    path = project.paths.default_script_for(TASK)
+    call = ScriptCall(path, file_sha256(path), AGENT, "answer_1.md", "An answer.", "judge-1")
+    job, states = home_of(call, Isolation()), []
+
+    def use(_number):
+        home = homes.take(job)
+        states.append(home.process.connection.fileno() >= 0)
+        homes.give_back(home)
+
+    interval_s = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        with ThreadPoolExecutor(8) as pool:
+            list(pool.map(use, range(400)))
+    finally:
+        sys.setswitchinterval(interval_s)
+    assert states == [True] * 400

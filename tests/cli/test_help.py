@@ -66,7 +66,9 @@ def test_brackets_of_each_help_are_closed():
 
 
 def test_no_help_ends_in_the_middle_of_a_sentence():
-    middle = re.compile(r"([,;(]|\b(a|an|and|as|by|for|if|in|is|its|of|or|such|than|the|to|with))$")
+    middle = re.compile(
+        r"([,;(]|(?<![-\w])(a|an|and|as|by|for|if|in|is|its|of|or|such|than|the|to|with))$"
+    )
     for parser in _parsers(CommandParser(prog="mind2web2")):
         whole = parser.format_help().partition("\n\n  mind2web2 ")[0]
         texts = [action.help or "" for action in parser._actions]

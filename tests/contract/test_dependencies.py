@@ -12,13 +12,24 @@ PACKAGES = [path.parent for path in sorted(ROOT.glob("mind2web2*/__init__.py"))]
 OWN = {*(path.name for path in PACKAGES), "pydantic_core"}
 
 
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+
+
+def names(requirements):
+    """Return the names of packages without their versions."""
+    ends = str.maketrans("[<>=", "    ")
+    return {each.translate(ends).split()[0].lower() for each in requirements}
+
+
 def declared():
     """Return the names of the dependencies, those of extras included."""
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    extras = project["optional-dependencies"].values()
-    wanted = [*project["dependencies"], *(name for extra in extras for name in extra)]
-    ends = str.maketrans("[<>=", "    ")
-    return {name.translate(ends).split()[0].lower() for name in wanted}
+    extras = PROJECT["optional-dependencies"].values()
+    return names([*PROJECT["dependencies"], *(name for extra in extras for name in extra)])
+
+
+def test_a_plain_installation_has_what_eval_scripts_may_import():
+    """docs/eval-scripts.md names these beside the standard library."""
+    assert {"pydantic", "openai", "python-dateutil"} <= names(PROJECT["dependencies"])
 
 
 def imported(path):

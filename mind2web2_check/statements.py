@@ -82,12 +82,11 @@ _LINKED_RUN = re.compile(rf"[\s{_OPAQUE}{_LINKED}()（）\[\],;、，·|*:：—
 _WORD = re.compile(r"[^\W_]+")
 _CJK = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
 _QUOTE_SIGNS = re.compile(r"\s*(?:^[ \t]*(?:>\s?)+)?\s*", re.MULTILINE)
-_MIN_WORDS = 3
-_MIN_CJK = 6
 # A line without a full stop is a heading, a caption or a cell of a table unless it is as long as
 # this.
 _MIN_OPEN_WORDS = 12
-_MIN_ITEM_WORDS = 4
+# The least words and ideographs of a statement that cites nothing.
+_LEAST = {"closed": (3, 6), "item": (4, 6), "paragraph": (_MIN_OPEN_WORDS, 24)}
 _MAX_NAME_CHARS = 200
 
 
@@ -200,20 +199,16 @@ class _Statements:
 
     def _skip_run(self, start: int, end: int) -> int:
         """Return the place behind marks, before a bracket that opens the next words."""
-        run = _RUN.match(self._shadow, start, end)
-        after = run.end() if run else start
-        while start < after < end and self._shadow[after - 1] in "([（*":
-            after -= 1
-        return after
+        run = self._shadow[start : _end_of(_RUN, self._shadow, start, end)]
+        return start + len(run.rstrip("([（*"))
 
     def _ends(self, block: Block) -> Iterator[tuple[int, int]]:
         shadow = self._shadow
         for match in _END.finditer(shadow, block.start, block.end):
             end = match.end()
             after = self._skip_run(end, block.end)
-            linked = _LINKED_RUN.match(shadow, after, block.end)
-            beyond = linked.end() if linked and _LINKED in linked[0] else after
-            if beyond > after and self._begins_sentence(beyond, block.end):
+            beyond = _end_of(_LINKED_RUN, shadow, after, block.end)
+            if _LINKED in shadow[after:beyond] and self._begins_sentence(beyond, block.end):
                 after = beyond
             before = shadow[max(block.start, match.start() - 12) : match.start() + 1]
             is_ascii = match[0][0] in ".!?…"
@@ -238,8 +233,7 @@ class _Statements:
         end = segment.end
         if not segment.is_closed:
             end = start + len(_without_run(shadow[start:end]))
-        quoted = _QUOTE_SIGNS.match(shadow, start, end)
-        start = quoted.end() if quoted else start
+        start = _end_of(_QUOTE_SIGNS, shadow, start, end)
         return _Segment(start, end, segment.citations, segment.is_closed, segment.block)
 
     def _attach_source_lines(self, by_block: Mapping[int, Sequence[_Segment]]) -> None:
@@ -292,12 +286,8 @@ class _Statements:
             BOLD_LINE.fullmatch(content.strip()) and not segment.is_closed
         ):
             return False
-        if segment.is_closed:
-            return words >= _MIN_WORDS or ideographs >= _MIN_CJK
-        least = _MIN_ITEM_WORDS if block.kind == "item" else _MIN_OPEN_WORDS
-        return words >= least or ideographs >= (
-            _MIN_CJK if block.kind == "item" else 2 * _MIN_OPEN_WORDS
-        )
+        least_words, least_ideographs = _LEAST["closed" if segment.is_closed else block.kind]
+        return words >= least_words or ideographs >= least_ideographs
 
     def _statement(self, segment: _Segment) -> Statement:
         sources = [url for each in segment.citations for url in each.addresses]
@@ -321,6 +311,12 @@ class _Statements:
         return without_markup(" ".join(pieces))
 
 
+def _end_of(pattern: re.Pattern[str], text: str, start: int, end: int) -> int:
+    """Return where a match that begins at a place ends, or the place itself."""
+    found = pattern.match(text, start, end)
+    return found.end() if found else start
+
+
 def _without_run(content: str) -> str:
     """Return an open sentence without the marks behind it."""
     kept = content.rstrip()
@@ -340,8 +336,6 @@ def _shadow(text: str, citations: Iterable[Citation]) -> str:
     """Return a text of the same length in which citations do not count as words."""
     pieces, position = [], 0
     for citation in citations:
-        if citation.start < position:
-            continue
         mark = _LINKED if citation.is_text else _OPAQUE
         pieces += [
             text[position : citation.start],

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from copy import deepcopy
 from typing import TYPE_CHECKING
 
@@ -20,7 +20,7 @@ _HIDING_RULE = re.compile(
 _SIMPLE_SELECTOR = re.compile(r"\s*[.#][\w-]+\s*")
 _NOTE_LINK = re.compile(r"\W*(?:\d{1,3}|[a-z]|[*†‡§]{1,3})\W*|[*†‡§]{1,3}", re.IGNORECASE)
 _NOTE_PARENTS = ("li", "p", "div", "aside", "dd", "td", "section")
-_BACK_LINK = re.compile(r"[\s^↑↩⤴︎️a-d,]*")
+_NEAREST_PARENT = f"({' | '.join(f'ancestor-or-self::{tag}' for tag in _NOTE_PARENTS)})[last()]"
 _WEB = re.compile(r"(?:https?:|doi:|www\.|//)", re.IGNORECASE)
 _MAX_SPAN, _MAX_LABEL_CHARS = 100, 12
 
@@ -41,8 +41,10 @@ def html_text(page: str) -> str:
     root = lxml_html.document_fromstring(written, parser=parser)
     for table in root.iter("table"):
         _split_merged_cells(table)
-    for label in root.xpath(f"//dt[string-length(.) <= {_MAX_LABEL_CHARS}]/following-sibling::dd"):
-        _join_to_label(label)
+    label = f"//dt[string-length(.) <= {_MAX_LABEL_CHARS}]"
+    for definition in root.xpath(f"{label}/following-sibling::*[1][self::dd]"):
+        definition.getprevious().append(definition)
+        definition.drop_tag()
     _Links(root).write()
     options = ConversionOptions(
         sup_symbol="<sup>",
@@ -67,48 +69,39 @@ def _hidden_by_rules(root: HtmlElement) -> Iterator[str]:
         yield from filter(_SIMPLE_SELECTOR.fullmatch, selectors.split(","))
 
 
-def _join_to_label(definition: HtmlElement) -> None:
-    """Put a definition into the paragraph of its term."""
-    term = definition.getprevious()
-    if term is not None and term.tag == "dt":
-        term.append(definition)
-        definition.drop_tag()
-
-
 def _split_merged_cells(table: HtmlElement) -> None:
     """Put a cell that reaches over several rows into each of them; give each table a head."""
     carried: dict[int, list[HtmlElement]] = defaultdict(list)
-    rows = [row for row in table.iter("tr") if next(row.iterancestors("table")) is table]
+    rows = table.xpath("./tr | ./thead/tr | ./tbody/tr | ./tfoot/tr")
     for row in rows:
         place = 0
         for cell in row.xpath("./td | ./th"):
-            place = _insert(carried, place, row, before=cell)
-            span = str(cell.attrib.pop("rowspan", ""))
-            copies = min(int(span), _MAX_SPAN) - 1 if span.isdigit() else 0
+            place = _insert(carried, place, cell.addprevious)
+            copies = _span(cell, "rowspan") - 1
+            cell.attrib.pop("rowspan", None)
             carried[place] += [deepcopy(cell) for _ in range(copies)]
-            columns = str(cell.get("colspan"))
-            place += min(int(columns), _MAX_SPAN) if columns.isdigit() else 1
-        _insert(carried, place, row)
+            place += _span(cell, "colspan")
+        _insert(carried, place, row.append)
     if rows and not table.xpath("./thead") and rows[0].xpath("./td"):
         head = table.makeelement("tr")
         head.extend(table.makeelement("th") for _ in rows[0].xpath("./td | ./th"))
         rows[0].addprevious(head)
 
 
+def _span(cell: HtmlElement, name: str) -> int:
+    """Return over how many rows or columns a cell reaches."""
+    written = str(cell.get(name))
+    return min(int(written), _MAX_SPAN) if written.isdigit() else 1
+
+
 def _insert(
-    carried: dict[int, list[HtmlElement]],
-    place: int,
-    row: HtmlElement,
-    before: HtmlElement | None = None,
+    carried: dict[int, list[HtmlElement]], place: int, insert: Callable[[HtmlElement], None]
 ) -> int:
     """Insert the cells that are carried down to a place, and return the next free one."""
     while carried[place]:
         cell = carried[place].pop()
         cell.tail = None
-        if before is None:
-            row.append(cell)
-        else:
-            before.addprevious(cell)
+        insert(cell)
         place += 1
     return place
 
@@ -141,8 +134,6 @@ class _Links:
                 link[:] = []
                 link.text = f"[^{name}]"
                 link.drop_tag()
-            elif name and _BACK_LINK.fullmatch(words):
-                link.drop_tree()
             elif name is not None or not _WEB.match(href):
                 link.drop_tag()
             elif href.startswith("//"):
@@ -152,19 +143,17 @@ class _Links:
 
     def _target(self, link: HtmlElement) -> str | None:
         """Return the id on this page that a link leads to."""
-        address, sign, fragment = str(link.get("href")).partition("#")
-        return fragment if sign and address in {"", *self._own} else None
+        address, _, fragment = str(link.get("href")).partition("#")
+        return fragment if address in {"", *self._own} else None
 
     def _footnotes(self) -> Iterator[tuple[HtmlElement, str]]:
         """Yield the elements that links with a mark as their name lead to, and their ids."""
         for link in self._root.iter("a"):
-            name = self._target(link)
-            target = self._ids.get(name or "")
-            is_note = target is not None and _NOTE_LINK.fullmatch(link.text_content().strip())
-            while is_note and target is not None and target.tag not in _NOTE_PARENTS:
-                target = target.getparent()
-            if is_note and name and target is not None and target not in link.iterancestors():
-                yield target, name
+            name = self._target(link) or ""
+            is_note = name in self._ids and _NOTE_LINK.fullmatch(link.text_content().strip())
+            for note in self._ids[name].xpath(_NEAREST_PARENT) if is_note else ():
+                if note not in link.iterancestors():
+                    yield note, name
 
 
 def _label_note(element: HtmlElement, name: str) -> None:

@@ -228,5 +228,5 @@ def _row(line: _Line, kind: Kind, table: int) -> Block:
     content = line.text.strip()
     start = line.start + line.text.index(content)
     inner = content.strip("| ")
-    start += content.index(inner) if inner else 0
+    start += content.index(inner)
     return Block(kind, start, start + len(inner), table=table)

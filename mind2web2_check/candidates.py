@@ -72,7 +72,7 @@ _CHARS_AROUND = 60
 _MIN_WORD = 4
 _MIN_NUMBERS = 3
 _NAME = re.compile(r"[^.!?\s]\s+[A-ZÀ-ÖØ-Þ][a-zß-ÿ]+\s\Z")
-_LAST_WORD = re.compile(r"([^\W\d_]+)[*_\"”’»)\]]*\s?\Z")
+_LAST_WORD = re.compile(r"([^\W\d_]*)[*_\"”’»)\]]*\s?\Z")
 # Signs that stand around words of a sentence as well; a place says more about them.
 _PARENTHESES = ("(1)", "（1）")
 _ID_COLUMN = re.compile(
@@ -119,7 +119,7 @@ class CandidateFinder:
             return None
         look = look_of(match)
         is_note = look.name == "[^1]"
-        names = tuple(f"^{name}" if is_note else name for name in labels.names)
+        names = tuple(f"{'^' * is_note}{name}" for name in labels.names)
         kind = "note" if is_note else labels.kind
         known = [self._lists.has(name) for name in names]
         if not any(known) and (kind == "key" or (kind == "word" and not look.is_sure)):
@@ -140,29 +140,28 @@ class CandidateFinder:
         after = self._text[match.end() : match.end() + 3]
         if re.match(r"[*_\"”]*(?:[.,;:!?。，；！？]|\s*(?:$|\||\n))", after):
             return "closing"
-        if not before.strip() or re.search(r"[:;,\n|，；：]\s*$|\b(?:and|or)\s$", before):
+        if re.search(r"\A\s*\Z|[:;,\n|，；：]\s*$|\b(?:and|or)\s$", before):
             return "opening"
         if re.search(r"[.!?。！？]\s*$", before):
             return "behind"
         return "inside"
 
-    def _cells_of_numbers(self) -> dict[int, bool]:
-        """Return where the cells of rows begin, and whether their column is one of sources."""
-        columns: dict[int, list[bool]] = {}
-        found: dict[int, bool] = {}
+    def _cells_of_numbers(self) -> set[int]:
+        """Return the places in columns of sources."""
+        columns: dict[tuple[int, int], bool] = {}
+        found: set[int] = set()
         for block in self._blocks:
             if block.kind not in ("head", "row"):
                 continue
-            cells = list(_cells(self._text, block))
-            if block.kind == "head":
-                names = [self._text[start:end] for start, end in cells]
-                columns[block.table] = [bool(_ID_COLUMN.fullmatch(name)) for name in names]
-            for number, (start, end) in enumerate(cells):
-                column = columns.get(block.table, [])[number : number + 1]
-                found.update(dict.fromkeys(range(start, end), bool(column and column[0])))
+            for number, (start, end) in enumerate(_cells(self._text, block)):
+                column = block.table, number
+                if block.kind == "head":
+                    columns[column] = bool(_ID_COLUMN.fullmatch(self._text[start:end]))
+                elif columns.get(column):
+                    found.update(range(start, end))
         return found
 
-    def _plain(self, match: re.Match[str], columns: dict[int, bool]) -> Candidate | None:
+    def _plain(self, match: re.Match[str], columns: set[int]) -> Candidate | None:
         start, end = match.span()
         before = self._text[max(0, start - _CHARS_AROUND) : start]
         is_free = start not in self._starts and self._is_free(start, end)
@@ -171,15 +170,14 @@ class CandidateFinder:
         labels = labels_in(match[0])
         if place is None or behind is None or labels is None:
             return None
-        word = _LAST_WORD.search(before)
-        last_word = word[1] if word else ""
+        last_word = _LAST_WORD.findall(before)[0]
         if place == "letter" and not self._is_word(last_word):
             place = "name"
         if place == "space" and _NAME.search(before):
             place = "name+space"
         whole = f"{place}, {behind}"
         if whole == "cell, end":
-            whole = "column of sources" if columns.get(start) else whole
+            whole = "column of sources" if start in columns else whole
         other = self._other(place, match) or self._repeated(place, last_word, match[0])
         return Candidate(start, end, match[0], labels.names, Form("plain", "number", whole), other)
 
@@ -224,6 +222,6 @@ def _cells(text: str, row: Block) -> Iterator[tuple[int, int]]:
     start = row.start
     for cell in re.split(r"(?<!\\)\|", text[row.start : row.end]):
         stripped = cell.strip()
-        begin = start + (cell.index(stripped) if stripped else 0)
+        begin = start + cell.index(stripped)
         yield begin, begin + len(stripped)
         start += len(cell) + 1

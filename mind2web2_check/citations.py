@@ -15,20 +15,20 @@ from mind2web2_check.labels import labels_in
 from mind2web2_check.source_lists import ListFinder, SourceLists
 
 # Programs write these for their readers; a copy of the text has no addresses for them.
-_LOST = re.compile(
+_LOST = (
     r"\ue200[a-z_]*cite[^\ue201\n]{0,400}\ue201"
     r"|(?:file)?cite(?:[\ue000-\uf8ff]*turn\d+[a-z]+\d+)+[\ue000-\uf8ff]*"
     r"|【[^【】\n]{0,40}†[^【】\n]{0,80}】|【\s*(?:turn\d|oaicite)[^】\n]{0,80}】"
     r"|\[\s*(?:cite:\s*)?turn\d+[a-z]+\d+[^\]\n]{0,80}\]"
     r"|\[\d{1,3}†[^\]\n]{0,40}\](?:\[\d{1,3}[^\]\n]{0,20}\])*"
     r"|:?contentReference\[oaicite:[^\]\n]{0,20}\](?:\{index=\d+\})?"
-    r"|<grok:render\b[^<>]*>(?:[\s\S]{0,400}?</grok:render>)?",
-    re.IGNORECASE,
+    r"|<grok:render\b[^<>]*>(?:[\s\S]{0,400}?</grok:render>)?"
 )
 # It says where the words begin that the next mark cites.
-_CITE_BEGIN = re.compile(r"\[cite_(?:start|end)\]", re.IGNORECASE)
-_MASKED = re.compile(
-    r"!\[[^\[\]\n]*\]\[[^\[\]\n]*\]|(?<!`)(`++)[^`\n]++\1(?!`)|\$\$[^$]+\$\$|(?<![\w$])\$(?=[^\s^])[^$\n]{1,200}?\S\$(?!\d)|\\\(.{1,200}?\\\)"
+_CITE_BEGIN = r"\[cite_(?:start|end)\]"
+_MASKED = r"!\[[^\[\]\n]*\]\[[^\[\]\n]*\]|(?<!`)(?P<ticks>`++)[^`\n]++(?P=ticks)(?!`)|\$\$[^$]+\$\$|(?<![\w$])\$(?=[^\s^])[^$\n]{1,200}?\S\$(?!\d)|\\\(.{1,200}?\\\)"
+_NO_LABEL = re.compile(
+    rf"(?P<lost>{_LOST})|(?P<begin>{_CITE_BEGIN})|(?P<masked>{_MASKED})", re.IGNORECASE
 )
 _RANGE = re.compile(r"(?<=\d)\]([ \t]*[–—-][ \t]*)\[(?=\d)")
 _GLUED_NUMBER = re.compile(r"(?<=[A-Za-z_/-])\d{1,3}$")
@@ -109,14 +109,13 @@ class _Reader:
         for block in blocks:
             if block.kind == "code":
                 self._take(block.start, block.end)
-        for pattern in (_LOST, _MASKED, _CITE_BEGIN):
-            for match in pattern.finditer(self._text):
-                if any(self._taken[match.start() : match.end()]):
-                    continue
-                self._take(*match.span())
-                if pattern is not _MASKED:
-                    mark = match[0] if pattern is _LOST else ""
-                    self._found.append(Citation(*match.span(), mark, (), (mark,) if mark else ()))
+        for match in _NO_LABEL.finditer(self._text):
+            if any(self._taken[match.start() : match.end()]):
+                continue
+            self._take(*match.span())
+            if match["masked"] is None:
+                lost = match["lost"] or ""
+                self._found.append(Citation(*match.span(), lost, (), tuple(filter(None, [lost]))))
 
     def _take(self, start: int, end: int) -> None:
         self._taken[start:end] = b"\1" * (end - start)
@@ -143,9 +142,11 @@ class _Reader:
             self._take(each.start, each.end)
         self._found += self._by_author()
         found = sorted(self._found, key=lambda each: each.start)
-        free = [each for each in self._candidates if not any(self._taken[each.start : each.end])]
         not_taken = [
-            each for each in free if not each.other and all(map(self._lists.has, each.labels))
+            each
+            for each in self._candidates
+            if not (each.other or any(self._taken[each.start : each.end]))
+            and all(map(self._lists.has, each.labels))
         ]
         rows = sorted(self._table.values(), key=lambda row: -row.total)
         return Citations(found, self._lists, rows, not_taken)

@@ -185,7 +185,7 @@ def entry_label(text: str, start: int, end: int) -> EntryLabel | None:
         if labels is None or not (look_of(each).is_sure or is_short(labels)):
             return None
         is_note = look_of(each).name == "[^1]"
-        names_found += [f"^{name}" if is_note else name for name in labels.names]
+        names_found += [f"{'^' * is_note}{name}" for name in labels.names]
     return EntryLabel(tuple(names_found), look_of(signed[0]).name, found.end())
 
 

@@ -26,7 +26,10 @@ _LOST = (
 )
 # It says where the words begin that the next mark cites.
 _CITE_BEGIN = r"\[cite_(?:start|end)\]"
-_MASKED = r"!\[[^\[\]\n]*\]\[[^\[\]\n]*\]|(?<!`)(?P<ticks>`++)[^`\n]++(?P=ticks)(?!`)|\$\$[^$]+\$\$|(?<![\w$])\$(?=[^\s^])[^$\n]{1,200}?\S\$(?!\d)|\\\(.{1,200}?\\\)"
+_MASKED = (
+    r"!\[[^\[\]\n]*\]\[[^\[\]\n]*\]|(?<!`)(?P<ticks>`++)[^`\n]++(?P=ticks)(?!`)|\$\$[^$]+\$\$"
+    r"|(?<![\w$])\$(?=[^\s^])[^$\n]{1,200}?\S\$(?!\d)|\\\(.{1,200}?\\\)"
+)
 _NO_LABEL = re.compile(
     rf"(?P<lost>{_LOST})|(?P<begin>{_CITE_BEGIN})|(?P<masked>{_MASKED})", re.IGNORECASE
 )

@@ -37,6 +37,7 @@ LOOKS = (
     Look("［1］", "［", "］", 6, is_sure=True),
     Look("【1】", "【", "】", 6, is_sure=True),
     Look("〔1〕", "〔", "〕", 6, is_sure=True),
+    Look("﹝1﹞", "﹝", "﹞", 6, is_sure=True),
     Look("〖1〗", "〖", "〗", 6, is_sure=True),
     Look("⟦1⟧", "⟦", "⟧", 6, is_sure=True),
     Look("⁅1⁆", "⁅", "⁆", 6, is_sure=True),

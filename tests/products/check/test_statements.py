@@ -33,6 +33,7 @@ def pairs(report: ReadReport) -> list[tuple[str, list[str]]]:
         ("The dam is old [1]-[3] and tall.", [["one", "two", "three"]]),
         (r"The dam is old \[2\].", [["two"]]),
         ("The dam is old【2】.", [["two"]]),
+        ("The dam is old﹝2﹞. It is tall﹝1，3﹞.", [["two"], ["one", "three"]]),
         ("The dam is old [来源3](https://four.example/x).", [["four"]]),
         (
             "The dam is old [[2]](https://four.example/x), [[3]](https://five.example).",

@@ -78,6 +78,21 @@ class _Line:
     def text(self) -> str:
         return "".join(each.text for each in self.chars)
 
+    def add(self, chars: Sequence[_Char]) -> None:
+        """Add characters, the last of which may show that the line began with a raised number."""
+        self.chars += chars
+        if chars[-1].height > self.height / _SMALLER:
+            self.baseline, self.height = chars[-1].baseline, chars[-1].height
+
+    def mark_raised(self) -> None:
+        """Mark the characters that are raised."""
+        is_raised = False
+        for char in self.chars:
+            # A hyphen is high in any case.
+            is_mark = char.text.isalnum() or char.text in ("[](),–-" if is_raised else "[](),")
+            is_raised = is_mark and char.bottom - self.baseline > _RISE * self.height
+            char.is_raised = is_raised
+
     def first_word(self) -> float:
         """Return how wide the first word is, up to a place where a line may break."""
         for before, each in pairwise(self.chars):
@@ -129,7 +144,7 @@ def pdf_markdown(data: bytes) -> str:
     scale = median(each.scale for each in every)
     for each in every:
         each.height = each.size * scale
-    pages = _without_margins([list(_lines(page)) for page in chars])
+    pages = _without_margins(list(map(_lines, chars)))
     for lines, signs in zip(pages, bullets, strict=True):
         for line in lines:
             line.chars[:0] = [sign for sign in signs if _is_bullet_of(line, sign)]
@@ -191,44 +206,29 @@ def _is_bullet_of(line: _Line, sign: _Char) -> bool:
     return is_level and is_beside and sign.height < _MAX_BULLET * line.height
 
 
-def _lines(chars: Iterable[_Char]) -> Iterator[_Line]:
-    """Yield the lines in the order of the file; raised and lowered characters go on a line."""
-    line: _Line | None = None
+def _lines(chars: Iterable[_Char]) -> list[_Line]:
+    """Return the lines in the order of the file; raised and lowered characters go on a line."""
+    lines: list[_Line] = []
     spaces: list[_Char] = []
     for char in chars:
         if char.text.isspace():
             spaces.append(char)
             continue
-        if line and _goes_on(line, char):
-            line.chars += [*spaces, char]
-            if char.height > line.height / _SMALLER:
-                # The line began with a raised number.
-                line.baseline, line.height = char.baseline, char.height
+        if lines and _goes_on(lines[-1], char):
+            lines[-1].add([*spaces, char])
         else:
-            if line:
-                yield _with_raised(line)
-            line = _Line([char], char.baseline, char.height)
+            lines.append(_Line([char], char.baseline, char.height))
         spaces = []
-    if line:
-        yield _with_raised(line)
+    for line in lines:
+        line.mark_raised()
+    return lines
 
 
 def _goes_on(line: _Line, char: _Char) -> bool:
     tall = max(line.height, char.height)
     is_level = abs(char.baseline - line.baseline) < 0.45 * tall
-    is_behind = char.left > line.chars[-1].left - 0.5 * tall
     is_near = char.left - line.right < _WIDE_GAP * tall or _MARKER.fullmatch(line.text) is not None
-    return is_level and is_behind and is_near
-
-
-def _with_raised(line: _Line) -> _Line:
-    is_raised = False
-    for char in line.chars:
-        # A hyphen is high in any case.
-        is_mark = char.text.isalnum() or char.text in ("[](),–-" if is_raised else "[](),")
-        is_raised = is_mark and char.bottom - line.baseline > _RISE * line.height
-        char.is_raised = is_raised
-    return line
+    return is_level and is_near
 
 
 def _without_margins(pages: list[list[_Line]]) -> list[list[_Line]]:
@@ -237,8 +237,7 @@ def _without_margins(pages: list[list[_Line]]) -> list[list[_Line]]:
     def shape(line: _Line) -> tuple[str, int]:
         return re.sub(r"\d+", "#", line.text), round(line.baseline)
 
-    edges = [{id(line): line for line in (*page[:4], *page[-4:])}.values() for page in pages]
-    repeated = Counter(shape(line) for lines in edges for line in lines)
+    repeated = Counter(shape(line) for page in pages for line in (*page[:4], *page[4:][-4:]))
     most = max(1, len(pages) // 3)
     kept = []
     for page in pages:
@@ -460,9 +459,8 @@ def _as_link(shown: str, address: str) -> str:
     after = shown[len(shown.rstrip()) :]
     if not name or re.match(r"https?:|www\.", name):
         return f"{before}{address if name else ''}{after}"
-    target = f"<{address}>" if re.search(r"[()\s]", address) else address
-    number = re.fullmatch(r"<sup>(.*)</sup>", name)
-    return f"{before}[{number[1] if number else name}]({target}){after}"
+    name = re.sub(r"\A<sup>(.*)</sup>\Z", r"\1", name)
+    return f"{before}[{name}](<{address}>){after}"
 
 
 def _links(page: pypdfium2.PdfPage) -> Iterator[tuple[raw.FS_RECTF, str]]:

@@ -127,7 +127,7 @@ class Check:
         pages = self.source_pages()
         report.name_pages({page.source: page for page in pages})
         question = self.question or question_of(self.text)
-        read = [page_address(source) for source in self.sources]
+        read = list(map(page_address, self.sources))
         barred = unfair_sources("", read, self.cache.of(TASK), question)
         contaminated = [source["url"] for source in barred]
         return report.model_copy(
@@ -175,7 +175,7 @@ def earlier_findings(name: str, checks: Path) -> CheckedReport | None:
 
 def run(options: argparse.Namespace) -> int:
     """Check the reports and return the exit status."""
-    bounds = [Bound.read(text) for text in options.fail_under]
+    bounds = list(map(Bound.read, options.fail_under))
     question = options.question or ""
     checks: list[Check] = []
     for report in options.reports:
@@ -295,7 +295,7 @@ class _Command:
             # The result of a check that was stopped may be an earlier one, of another text.
             found = check.findings(is_judged=own_status == 0)
             print_findings(self.console, found)
-            failures = [text for bound in self.bounds if (text := bound.failure(found.figures))]
+            failures = list(filter(None, (each.failure(found.figures) for each in self.bounds)))
             for text in failures:
                 line(self.console, f"Failed: {text}")
             reports.append(ShownReport(found, check.text, check.paths))

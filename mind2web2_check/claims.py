@@ -99,7 +99,7 @@ def claims_of(chunk: Chunk, found: Mapping[int, StatementClaims]) -> list[Statem
     statements = []
     for number, statement in enumerate(chunk.statements, start=1):
         entry = found.get(number) or StatementClaims(number=number)
-        claims = [" ".join(claim.split()) for claim in entry.claims if claim.strip()]
+        claims = filter(None, (" ".join(claim.split()) for claim in entry.claims))
         statements.append(
             StatementClaims(
                 number=chunk.first + number - 1,

@@ -79,7 +79,7 @@ class CheckedReport(BaseModel):
             if counts[each]
         )
         held = f"{counts['supported']} of {counted(checked, 'checked claim')} hold"
-        return f"{held}; {others}" if others else held
+        return "; ".join(filter(None, (held, others)))
 
     def figure_rows(self) -> Iterator[tuple[str, str]]:
         """Yield each figure with its label, as text."""

@@ -62,11 +62,10 @@ def hints_of(report: ReadReport, pages: Mapping[str, SourcePage]) -> list[Hint]:
         if not statement.sources:
             hints.append(Hint(kind="no source", statement=number))
             continue
-        found = [pages[source] for source in statement.sources if source in pages]
-        readable = [page for page in found if page.problem is None and page.text.strip()]
+        read = [pages[source] for source in statement.sources]
         # Where one of several pages could not be read, a missing number may be there.
-        if readable and len(readable) == len(statement.sources):
-            hints += _about_statement(number, statement, readable)
+        if all(page.is_readable for page in read):
+            hints += _about_statement(number, statement, read)
     return hints
 
 
@@ -80,7 +79,7 @@ def _about_sources(pages: Iterable[SourcePage]) -> Iterator[Hint]:
             yield Hint(kind="redirected source", source=page.source, detail=page.read_at)
         if page.is_retracted:
             yield Hint(kind="retracted source", source=page.source, detail=page.title)
-        if page.content and page.text.strip():
+        if page.content and page.is_readable:
             by_content[page.content].append(page.source)
     for same in by_content.values():
         for source in same[1:]:

@@ -123,14 +123,17 @@ def labels_in(content: str) -> Labels | None:
     kinds: set[str] = set()
     parts = [part for part in _SEPARATOR.split(text) if not _LOCATOR.fullmatch(part)]
     for part in parts:
-        found = _LABEL.fullmatch(part)
-        if found is None and not _KEY.fullmatch(part):
+        if found := _LABEL.fullmatch(part):
+            names += _expanded(found)
+            kinds.add("word" if found["letters"] else "number")
+        elif _KEY.fullmatch(part):
+            names.append(normal(part))
+            kinds.add("key")
+        else:
             return None
-        names += list(_expanded(found)) if found else [normal(part)]
-        kinds.add("key" if not found else "word" if found["letters"] else "number")
-    if not all(names):
+    if not (names and all(names)):
         return None
-    kind = next(each for each in ("key", "word", "number") if each in kinds)
+    kind = min(kinds, key=("key", "word", "number").index)
     has_word = re.match(rf"\s*{_WORD}", content, re.IGNORECASE) is not None
     return Labels(tuple(dict.fromkeys(names)), kind, has_word)
 

@@ -71,7 +71,7 @@ def _shown(report: ShownReport) -> Json:
         "markdown": _marked_tree(found, report.text),
         "statements": [each.model_dump(mode="json") for each in found.statements],
         "figures": list(found.figure_rows()),
-        "lists": [[title, names] for title, names in found.name_lists() if names],
+        "lists": list(map(list, found.name_lists())),
     }
 
 

@@ -78,6 +78,11 @@ class SourcePage:
     is_public: bool = False
 
     @property
+    def is_readable(self) -> bool:
+        """Tell whether there is a text of the page."""
+        return self.problem is None and bool(self.text.strip())
+
+    @property
     def is_invented(self) -> bool:
         """Tell whether there is no host of this name."""
         return (self.problem or "").startswith("invented")

@@ -253,6 +253,7 @@ def test_marks_that_lost_their_addresses_are_unresolved(mark: str) -> None:
         "The value of x[3] is a[1].",
         "Uranium ⁸⁷Rb weighs 10⁻³ of it.",
         "Codes such as [[9,1,3]] exist.",
+        "A book [p. 5] says so (§ 4).",
         "See `list[2]` and $y_{[1]}$ here.",
     ],
 )

@@ -201,8 +201,6 @@ class _Cutter:
             return True
         if _ENDS_IN_ADDRESS.search(before.rstrip()):
             return not content[0].islower()
-        if self._last_look and _ADDRESS.search(before):
-            return bool(_ADDRESS.search(content))
         is_title = len(before.strip()) < _MAX_SHORT_LINE and not _SENTENCE_END.search(before)
         is_start = content[:1].isupper() or content.startswith("[")
         return is_title and is_start and not line.startswith("  ")

@@ -231,14 +231,15 @@ def source_page(pages: CacheFileSys, source: str) -> SourcePage:
     """Return a source's page as it is stored; reads files."""
     url = page_address(source)
     record, kind = pages.capture_record(url), pages.has(url)
+    found = record or _not_captured(url).record
     page = SourcePage(
         source,
-        title=record.title if record else "",
+        title=found.title,
         problem=_problem(record, kind is not None, pages.listed_failure(url)),
-        read_at=record.archived_from or record.final_url if record else url,
-        is_stand_in=record is not None and _is_stand_in(record),
-        content=record.sha256 if record else None,
-        is_public=record is not None and record.status is not None and not record.is_private,
+        read_at=found.archived_from or found.final_url,
+        is_stand_in=_is_stand_in(found),
+        content=found.sha256,
+        is_public=found.status is not None and not found.is_private,
     )
     if kind is None:
         return page

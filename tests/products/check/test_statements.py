@@ -66,6 +66,7 @@ def pairs(report: ReadReport) -> list[tuple[str, list[str]]]:
             [["one", "two"], ["three"], ["one"]],
         ),
         ("It weighs 3 t[2]; it fell.", [["two"]]),
+        ("The dam is the oldest and\nlargest one of all [2].", [["two"]]),
         (
             "It is old [1 & 2]. It is wet [1 and 3]. It fell [citation:2].",
             [["one", "two"], ["one", "three"], ["two"]],

@@ -34,7 +34,7 @@ _WORD = re.compile(r"[^\W\d_]{3,}")
 _OTHER_DIGIT = re.compile(r"(?![0-9])\d")
 _OTHER_SEPARATORS = str.maketrans("٫٬", ".,")
 # 1,234 in some languages, and a little more than one in others.
-_POINT_OR_THOUSANDS = re.compile(r"\A([1-9]\d{0,2})\.(\d{3})\Z")
+_POINT_OR_THOUSANDS = re.compile(r"([1-9]\d{0,2})\.(\d{3})")
 
 
 class Hint(BaseModel):
@@ -183,4 +183,5 @@ def _with_plain_digits(text: str) -> str:
 
 def _readings(number: Fact) -> set[str]:
     """Return the values that a number may have: ``1.234`` is 1234 in some languages."""
-    return {number.value, _POINT_OR_THOUSANDS.sub(r"\1\2", number.text)}
+    grouped = _POINT_OR_THOUSANDS.fullmatch(number.text)
+    return {number.value, grouped[1] + grouped[2]} if grouped else {number.value}

@@ -106,7 +106,6 @@ class _Cutter:
         self._open: Block | None = None
         self._last_line = ""
         self._last_look = ""
-        self._is_below_sources = False
         self._tables = 0
 
     def blocks(self) -> Iterator[Block]:
@@ -134,7 +133,6 @@ class _Cutter:
         line = self._lines[number]
         if heading := _HEADING.match(line.text):
             start, end = (line.start + place for place in heading.span(2))
-            self._is_below_sources = is_list_heading(heading[2])
             return 1, [Block("heading", start, end, level=len(heading[1]))]
         if fence := _FENCE.match(line.text):
             end = self._end_of_fence(number, fence[1])
@@ -184,14 +182,14 @@ class _Cutter:
             self._open = Block("paragraph", start, start + len(content))
         else:
             self._open = replace(self._open, end=start + len(content))
-        self._is_below_sources = self._is_below_sources or is_heading
         self._last_line, self._last_look = line.text, look
 
     def _starts_anew(self, line: str, content: str, look: str) -> bool:
         before = self._last_line
         if look:
-            is_entry = self._is_below_sources or look == self._last_look
-            return is_entry or bool(_DEFINITION.match(content) or _ADDRESS.search(content))
+            return look == self._last_look or bool(
+                _DEFINITION.match(content) or _ADDRESS.search(content)
+            )
         if (
             _HARD_BREAK.search(before)
             or is_list_heading(before)

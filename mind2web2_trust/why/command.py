@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import sys
 import tempfile
 from collections.abc import Sequence
 from contextlib import ExitStack
@@ -25,9 +26,8 @@ from mind2web2.plugin import (
     write_whole,
 )
 from mind2web2_trust.why.evaluation import Asking, Evaluation
-from mind2web2_trust.why.explanation import Explained, Explanation, explain
+from mind2web2_trust.why.explanation import Explanation, explain
 from mind2web2_trust.why.output import print_explanation
-from mind2web2_trust.why.shares import corners
 from mind2web2_trust.why.sides import (
     Pair,
     Side,
@@ -39,6 +39,8 @@ from mind2web2_trust.why.sides import (
 
 # Beside the results of the second side, for the viewer.
 WHY_FILE = "why.json"
+# Where the second side is found; other settings would change its results.
+_FOLDERS = ("answer_folder=", "eval_scripts_root=", "cache_root=")
 
 
 def run(options: argparse.Namespace, folders: Sequence[Path], task_ids: Sequence[str]) -> int:
@@ -48,27 +50,41 @@ def run(options: argparse.Namespace, folders: Sequence[Path], task_ids: Sequence
         folders: of the results of the agents that the options name.
     """
     settings = settings_of(options)
-    sides = _sides(options, folders, settings)
-    found = asyncio.run(_explained(sides, task_ids, settings if options.ask else None))
+    sides = _sides(options, folders, task_ids, settings)
+    found = asyncio.run(_explained(sides, settings if options.ask else None))
     if options.json:
         plain_console().print_json(found.model_dump_json())
     else:
-        print_explanation(plain_console(), found)
-    try:
-        write_whole(sides[1].folder / WHY_FILE, found.model_dump_json(indent=2))
-    except OSError as error:
-        line(plain_console(), f"Not kept for the viewer: {error}")
+        print_explanation(plain_console(), found, is_asked=options.ask)
+    # The viewer shows two agents, with all their tasks.
+    if len(folders) == 2 and not task_ids:
+        _keep(sides[1].folder / WHY_FILE, found)
     return 1 if found.missing or found.gone else 0
 
 
+def _keep(path: Path, found: Explanation) -> None:
+    try:
+        write_whole(path, found.model_dump_json(indent=2))
+    except OSError as error:
+        line(plain_console(sys.stderr), f"Not kept for the viewer: {error}")
+
+
 def _sides(
-    options: argparse.Namespace, folders: Sequence[Path], settings: RunSettings
+    options: argparse.Namespace,
+    folders: Sequence[Path],
+    task_ids: Sequence[str],
+    settings: RunSettings,
 ) -> tuple[Side, Side]:
     changed = with_changes(settings, options.changes)
     names = [name.rstrip("/") for name in options.agents]
-    first = named_side(names[0], folders[0], settings)
+    first = named_side(names[0], folders[0], settings, task_ids)
     if len(folders) == 2:
-        return first, named_side(names[1], folders[1], changed)
+        for change in options.changes:
+            if not change.startswith(_FOLDERS):
+                raise UsageError(
+                    f"--with {change}: {names[1]} has results of its own; leave one of them out"
+                )
+        return first, named_side(names[1], folders[1], changed, task_ids)
     if len(folders) > 2 or not options.changes:
         raise UsageError(
             "--why takes two agents, or one and what changes: "
@@ -76,34 +92,28 @@ def _sides(
         )
     if changed.eval_results_root != settings.eval_results_root:
         folder = changed.paths.eval_results_root / first.agent
-        return first, named_side(str(folder), folder, changed)
-    return first, changed_side(first, options.changes, changed)
+        return first, named_side(str(folder), folder, changed, task_ids)
+    return first, changed_side(first, options.changes)
 
 
-async def _explained(
-    sides: tuple[Side, Side], task_ids: Sequence[str], asking: RunSettings | None
-) -> Explanation:
+async def _explained(sides: tuple[Side, Side], asking: RunSettings | None) -> Explanation:
     """Return what moved the score.
 
     Args:
         asking: settings to ask for missing replies; ``None`` where none are asked for.
     """
-    shared = list(pairs(*sides, task_ids))
+    shared = list(pairs(*sides))
     if not shared:
         raise UsageError(f"{sides[0].name} and {sides[1].name} share no answer with a score")
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="mind2web2-why-")))
         store = stack.enter_context(_store(sides, shared, folder, is_asked=asking is not None))
-        evaluation = Evaluation(
-            sides, store, folder, None if asking is None else Asking(asking, store)
-        )
-        evaluated = await all_or_first_error(_one(evaluation, pair) for pair in shared)
-    return explain(sides, evaluated, _left_out(sides, task_ids), _rehearsals(shared))
-
-
-def _left_out(sides: tuple[Side, Side], task_ids: Sequence[str]) -> int:
-    one_sided = set(sides[0].judged) ^ set(sides[1].judged)
-    return sum(not task_ids or task_id in task_ids for task_id, _ in one_sided)
+        judges = None if asking is None else Asking.of(asking, store, shared)
+        evaluation = Evaluation(sides, store, folder, judges)
+        corners = await all_or_first_error(map(evaluation.evaluate, shared))
+    left_out = len(set(sides[0].judged) ^ set(sides[1].judged))
+    answers = list(zip(shared, corners, strict=True))
+    return explain(sides, answers, left_out, _rehearsals(shared))
 
 
 def _rehearsals(shared: Sequence[Pair]) -> list[str]:
@@ -113,18 +123,14 @@ def _rehearsals(shared: Sequence[Pair]) -> list[str]:
     return sorted(str(folder) for folder in folders if folder.is_dir())
 
 
-async def _one(evaluation: Evaluation, pair: Pair) -> Explained:
-    return Explained(pair, await evaluation.corners(pair, list(corners(pair.causes))))
-
-
 def _store(
     sides: tuple[Side, Side], shared: Sequence[Pair], folder: Path, *, is_asked: bool
 ) -> JudgmentStore:
     """Return the replies of both sides; those that are asked for stay with the second one."""
-    files = {
-        each.judgments: None for pair in shared for each in pair.sides if each.judgments.is_file()
-    }
+    files = {each.judgments: None for pair in shared for each in pair.sides}
     if not is_asked:
+        if gone := [path for path in files if not path.is_file()]:
+            raise UsageError(f"no judgments at {gone[0]}: bring the file back")
         return merged_store(files, folder)
     judges = {each.made_from.judge.provider for pair in shared for each in pair.sides}
     if REPLAY in judges:
@@ -133,4 +139,5 @@ def _store(
             "evaluate with a judge first"
         )
     own = sides[1].folder / STORE_NAME
-    return SharingJudgmentStore(own, [path for path in files if path != own])
+    others = [path for path in files if path != own and path.is_file()]
+    return SharingJudgmentStore(own, others)

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 import threading
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from pathlib import Path
@@ -28,12 +27,10 @@ from mind2web2.plugin import (
     judge_spec,
 )
 from mind2web2_trust.why.replies import StandInJudge
-from mind2web2_trust.why.shares import NOTHING, Bounds, Corner
+from mind2web2_trust.why.shares import NOTHING, Bounds, Cause, Corner, corners
 from mind2web2_trust.why.sides import Material, Pair, Side
 
-_log = logging.getLogger(f"{__name__}.scripts")
-_log.setLevel(logging.CRITICAL)
-_UNKNOWN = Bounds(Fraction(0), Fraction(1))
+UNKNOWN = Bounds(Fraction(0), Fraction(1))
 # Answers at once.
 _AT_ONCE = 9
 
@@ -54,6 +51,22 @@ class Evaluated:
     reason: str | None = None
 
 
+@dataclass(frozen=True)
+class Corners:
+    """An answer's scores with each choice of parts, and those that its two results have."""
+
+    scores: Mapping[Corner, Evaluated]
+    first: Evaluated
+    second: Evaluated
+
+
+def _stored(side: Material | None) -> Evaluated | None:
+    """Return the score of a result, or that of a run in which the agent failed."""
+    if side is None:
+        return Evaluated(NOTHING, None)
+    return None if side.score is None else Evaluated(Bounds.exact(side.score), side.result)
+
+
 @dataclass
 class Asking:
     """Asks the judges of both sides for missing replies.
@@ -67,6 +80,14 @@ class Asking:
     store: JudgmentStore
     judges: dict[JudgeRecord, CachingJudge] = field(default_factory=dict)
     budget: Budget | None = None
+
+    @classmethod
+    def of(cls, settings: RunSettings, store: JudgmentStore, pairs: Iterable[Pair]) -> Asking:
+        """Return the judges of all sides. Raises UsageError: one cannot be asked."""
+        asking = cls(settings, store)
+        for record in {side.made_from.judge for pair in pairs for side in pair.sides}:
+            asking.judge(record)
+        return asking
 
     def judge(self, record: JudgeRecord) -> CachingJudge:
         """Return the judge with a record."""
@@ -99,43 +120,51 @@ class Evaluation:
         # Answers to a task share the copy of its pages.
         self._copying = threading.Lock()
 
-    async def corners(self, pair: Pair, corners: list[Corner]) -> Mapping[Corner, Evaluated]:
-        """Evaluate an answer with each choice of parts."""
+    async def evaluate(self, pair: Pair) -> Corners:
+        """Evaluate an answer with each choice of parts.
+
+        Whole sides are run again as well: what their results have beside that, such as another file
+        that a script reads, is no part's doing.
+        """
         async with self._places:
-            return {corner: await self._corner(pair, corner) for corner in corners}
+            scores = {corner: await self._corner(pair, corner) for corner in corners(pair.causes)}
+        first, second = scores[frozenset()], scores[frozenset(pair.causes)]
+        return Corners(scores, _stored(pair.first) or first, _stored(pair.second) or second)
 
     async def _corner(self, pair: Pair, corner: Corner) -> Evaluated:
-        """Return the stored score where one side is whole, else that of its script run again."""
-        whole = {frozenset(): pair.first, frozenset(pair.causes): pair.second}
-        if corner in whole and (own := whole[corner]) is None:
-            return Evaluated(NOTHING, None)
-        if corner in whole and own is not None and own.score is not None:
-            return Evaluated(Bounds.exact(own.score), own.result)
+        """Return the score of a script run again, or that of a whole side that cannot be."""
+        is_second = bool(corner) and corner == frozenset(pair.causes)
+        own = pair.second if is_second else pair.first
+        stored = _stored(own) if is_second or not corner else None
+        if stored is not None and not set(pair.causes) - {"other"}:
+            return stored
         if pair.first is None or pair.second is None:
-            raise AssertionError("an answer without a judge has no other corners")
-        parts = _Parts.of(pair.first, pair.second, corner)
-        if (gone := parts.gone()) is not None:
-            return Evaluated(_UNKNOWN, None, reason=gone)
+            return stored or Evaluated(UNKNOWN, None)
+        parts = _Parts.of(pair, pair.first, pair.second, corner)
         try:
-            return await self._run(pair, parts)
+            await asyncio.to_thread(parts.check)
+            found = await self._run(pair, parts)
         except (Mind2Web2Error, OSError) as error:
-            return Evaluated(_UNKNOWN, None, reason=" ".join(str(error).split()))
+            reason = " ".join(str(error).split()).rstrip(".?")
+            found = Evaluated(UNKNOWN, None, reason=reason)
+        return found if found.score.known is not None else stored or found
 
     async def _run(self, pair: Pair, parts: _Parts) -> Evaluated:
         low = await self._stand_in(pair, parts, passes=False)
+        reason = None
         if low.missing and self._asking is not None:
-            judge = self._asking.judge(parts.judge.made_from.judge)
             try:
+                judge = self._asking.judge(parts.judge.made_from.judge)
                 result = await self._result(pair, parts, judge)
                 return Evaluated(Bounds.exact(result.final_score or 0.0), result)
             except JudgeError as error:
-                return replace(low, score=_UNKNOWN, reason=str(error))
+                reason = str(error)
         if not low.missing or low.result is None:
-            return low
+            return replace(low, reason=reason)
         high = await self._stand_in(pair, parts, passes=True)
         ends = (low.score.low, low.score.high, high.score.low, high.score.high)
         missing = low.missing | high.missing
-        return Evaluated(Bounds(min(ends), max(ends)), low.result, missing)
+        return Evaluated(Bounds(min(ends), max(ends)), low.result, missing, reason)
 
     async def _stand_in(self, pair: Pair, parts: _Parts, *, passes: bool) -> Evaluated:
         judge = StandInJudge(parts.judge.made_from.judge, self._store, passes=passes)
@@ -144,18 +173,16 @@ class Evaluation:
         except Mind2Web2Error:
             if not judge.missing:
                 raise
-            return Evaluated(_UNKNOWN, None, frozenset(judge.missing))
+            return Evaluated(UNKNOWN, None, frozenset(judge.missing))
         score = Bounds.exact(result.final_score or 0.0)
         return Evaluated(score, result, frozenset(judge.missing))
 
     async def _result(self, pair: Pair, parts: _Parts, judge: CachingJudge) -> ResultFile:
-        if parts.rubric.script is None:
-            raise UsageError(f"no script for task {pair.place[0]}")
         return await self._runs.result(
             self._sides[parts.answers is pair.second].agent,
             pair.place[0],
             parts.answers.answer,
-            parts.rubric.script,
+            parts.script,
             await asyncio.to_thread(self._pages, pair, parts),
             judge,
             parts.answers.made_from,
@@ -190,19 +217,27 @@ class _Parts:
     judge: Material
 
     @classmethod
-    def of(cls, first: Material, second: Material, corner: Corner) -> _Parts:
+    def of(cls, pair: Pair, first: Material, second: Material, corner: Corner) -> _Parts:
         """Return the parts of a corner."""
-        return cls(
-            second if "answers" in corner else first,
-            second if "pages" in corner else first,
-            second if "rubric" in corner else first,
-            second if "judge" in corner else first,
-        )
+        # Pages that are alike go with the answer that cites them, or the script that asks for them.
+        pages: Cause = "answers" if "answers" in pair.causes else "rubric"
+        if "pages" in pair.causes:
+            pages = "pages"
+        parts: list[Cause] = ["answers", pages, "rubric", "judge"]
+        return cls(*(second if part in corner else first for part in parts))
 
-    def gone(self) -> str | None:
-        """Return which part no longer exists as it was judged, ``None`` where all do."""
+    @property
+    def script(self) -> Path:
+        """Return the script. Raises UsageError: it is gone."""
         if self.rubric.script is None:
-            return "no script has the bytes of the one that judged"
-        if not (self.answers.is_at_hand and self.pages.is_at_hand):
-            return "an answer or page has changed since it was judged"
-        return None
+            raise UsageError("its script was changed since, and no version folder has the old one")
+        return self.rubric.script
+
+    def check(self) -> None:
+        """Make sure that all parts are still those that were judged; reads files.
+
+        Raises:
+            UsageError: one is not.
+        """
+        if not (self.script and self.answers.is_at_hand and self.pages.is_at_hand):
+            raise UsageError("an answer or page has changed since it was judged")

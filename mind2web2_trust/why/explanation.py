@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -11,9 +11,9 @@ from functools import cached_property
 from pydantic import BaseModel, ConfigDict
 
 from mind2web2.plugin import bootstrap_intervals, number, with_sign
-from mind2web2_trust.why.evaluation import Evaluated
-from mind2web2_trust.why.leaves import Leaf, Matched, matched
-from mind2web2_trust.why.shares import CAUSES, NAMES, NOTHING, Bounds, Cause, Corner, shares
+from mind2web2_trust.why.evaluation import Corners, Evaluated
+from mind2web2_trust.why.leaves import Leaf, Leaves, Matched
+from mind2web2_trust.why.shares import CAUSES, NAMES, NOTHING, Bounds, Cause, shares
 from mind2web2_trust.why.sides import Pair, Side
 
 _LEAVES_SHOWN = 10
@@ -68,9 +68,8 @@ class MovedLeaf(BaseModel):
     """A leaf that moved the score of one answer.
 
     Args:
-        cause: of the other verdict; ``None`` where replies are missing, and for a leaf on one side.
+        cause: of the other verdict; ``None`` where several are, or replies are missing.
         effect: what it adds to the difference of the means; ``None`` where replies are missing.
-        first: ``None`` for a leaf that the second side added, ``second`` for one that it removed.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -79,8 +78,8 @@ class MovedLeaf(BaseModel):
     answer: str
     cause: Cause | None
     effect: float | None
-    first: LeafOfSide | None
-    second: LeafOfSide | None
+    first: LeafOfSide
+    second: LeafOfSide
 
 
 class Explanation(BaseModel):
@@ -90,7 +89,8 @@ class Explanation(BaseModel):
         first_mean: partial completion over the answers of both sides; ``None`` where replies are
             missing.
         difference: the sum of the shares.
-        one_sided: leaves that only one side has.
+        added: leaves that the second side alone has, as ``task/answer/path``.
+        removed: those that the first side alone has.
         missing: how many replies are not stored.
         missing_usd: what they cost at the price of the replies so far, ``None`` where unknown.
         left_out: answers that only one side has.
@@ -110,7 +110,8 @@ class Explanation(BaseModel):
     difference: float | None
     shares: tuple[ShareOfCause, ...]
     leaves: tuple[MovedLeaf, ...]
-    one_sided: tuple[MovedLeaf, ...]
+    added: tuple[str, ...]
+    removed: tuple[str, ...]
     missing: int
     missing_usd: float | None
     left_out: int
@@ -121,30 +122,46 @@ class Explanation(BaseModel):
 
 @dataclass(frozen=True)
 class Explained:
-    """One answer with its corners."""
+    """One answer with its corners, and its weight in the mean."""
 
     pair: Pair
-    corners: Mapping[Corner, Evaluated]
+    corners: Corners
+    weight: Fraction
 
     @property
     def first(self) -> Evaluated:
         """Return the answer as the first side scores it."""
-        return self.corners[frozenset()]
+        return self.corners.first
 
     @property
     def second(self) -> Evaluated:
         """Return the answer as the second side scores it."""
-        return self.corners[frozenset(self.pair.causes)]
+        return self.corners.second
 
     @cached_property
     def shares(self) -> Mapping[Cause, Bounds]:
         """Return the shares of the causes in the difference of this answer's scores."""
-        return shares(self.pair.causes, lambda corner: self.corners[corner].score)
+        scores = self.corners.scores
+        parts = dict(shares(self.pair.causes, lambda corner: scores[corner].score))
+        whole = self.second.score.minus(self.first.score)
+        again = scores[frozenset(self.pair.causes)].score.minus(scores[frozenset()].score)
+        rest = whole.minus(again)
+        # What the two results have, and their scripts run again do not.
+        if whole.known is not None and again.known is not None and rest.known:
+            parts["other"] = parts.get("other", NOTHING) + rest
+        return parts
 
-    def leaves(self) -> Iterator[Matched]:
-        """Yield the leaves of both sides."""
-        if self.first.result is not None and self.second.result is not None:
-            yield from matched(self.first.result, self.second.result)
+    @cached_property
+    def leaves(self) -> Leaves:
+        """Return the leaves of both sides, none where a side has no tree."""
+        if self.first.result is None or self.second.result is None:
+            return Leaves()
+        return Leaves.of(self.first.result, self.second.result)
+
+    def places(self, leaves: Iterable[Leaf]) -> Iterator[str]:
+        """Yield the places of leaves, as ``task/answer/path``."""
+        task, answer = self.pair.place
+        return (f"{task}/{answer.removesuffix('.md')}/{leaf.path}" for leaf in leaves)
 
     def cause_of(self, leaf: Matched) -> Cause | None:
         """Return what changed the verdict on a leaf, ``None`` where that is not known."""
@@ -152,44 +169,48 @@ class Explained:
             return next(iter(self.shares), None)
         passed = {
             corner: leaf.has_passed(each.result, by_second="rubric" in corner)
-            for corner, each in self.corners.items()
+            for corner, each in self.corners.scores.items()
             if not each.missing
         }
-        if None in passed.values() or len(passed) < len(self.corners):
+        if None in passed.values() or len(passed) < len(self.corners.scores):
             return None
         parts = shares(self.pair.causes, lambda corner: Bounds.exact(bool(passed[corner])))
-        return max(parts, key=lambda cause: abs(parts[cause].low))
+        largest, *others = sorted(parts, key=lambda cause: -abs(parts[cause].low))
+        is_alone = all(abs(parts[cause].low) < abs(parts[largest].low) for cause in others)
+        return largest if is_alone else None
 
 
 def explain(
-    sides: tuple[Side, Side], found: Sequence[Explained], left_out: int, rehearsals: Sequence[str]
+    sides: tuple[Side, Side],
+    answers: Sequence[tuple[Pair, Corners]],
+    left_out: int,
+    rehearsals: Sequence[str],
 ) -> Explanation:
     """Return what moved the mean; each task counts alike, and each answer within its task."""
-    by_task: dict[str, list[Explained]] = defaultdict(list)
-    for each in found:
-        by_task[each.pair.place[0]].append(each)
-    weights = {task: Fraction(1, len(by_task) * len(own)) for task, own in by_task.items()}
+    sizes = Counter(pair.place[0] for pair, _ in answers)
+    found = [
+        Explained(pair, own, Fraction(1, len(sizes) * sizes[pair.place[0]]))
+        for pair, own in answers
+    ]
     causes = [cause for cause in CAUSES if any(cause in each.shares for each in found)]
-    first, second = (
-        sum((side.score.times(weights[each.pair.place[0]]) for each, side in own), NOTHING)
-        for own in ([(e, e.first) for e in found], [(e, e.second) for e in found])
-    )
-    difference = second + first.times(Fraction(-1))
-    both, one_sided = _moved(found, weights)
-    missing = {key for each in found for own in each.corners.values() for key in own.missing}
-    parts = tuple(_share(cause, by_task, weights) for cause in causes)
+    first = sum((each.first.score.times(each.weight) for each in found), NOTHING)
+    second = sum((each.second.score.times(each.weight) for each in found), NOTHING)
+    difference = second.minus(first)
+    missing = {key for each in found for own in each.corners.scores.values() for key in own.missing}
+    parts = tuple(_share(cause, found, len(sizes)) for cause in causes)
     names = sides[0].name, sides[1].name
     return Explanation(
         first=names[0],
         second=names[1],
-        tasks=len(by_task),
+        tasks=len(sizes),
         answers=len(found),
         first_mean=first.known,
         second_mean=second.known,
         difference=difference.known,
         shares=parts,
-        leaves=tuple(_moved_leaf(*row) for row in both[:_LEAVES_SHOWN]),
-        one_sided=tuple(_moved_leaf(*row) for row in one_sided),
+        leaves=tuple(_moved_leaf(*row) for row in _moved(found)[:_LEAVES_SHOWN]),
+        added=tuple(place for each in found for place in each.places(each.leaves.added)),
+        removed=tuple(place for each in found for place in each.places(each.leaves.removed)),
         missing=len(missing),
         missing_usd=_price(found, len(missing)),
         left_out=left_out,
@@ -215,21 +236,14 @@ def _sentence(
     return f"{moved} {with_sign(difference.known)} ({first} to {second}): {named}."
 
 
-def _share(
-    cause: Cause, by_task: Mapping[str, Sequence[Explained]], weights: Mapping[str, Fraction]
-) -> ShareOfCause:
-    of_tasks = [
-        sum(
-            (each.shares.get(cause, NOTHING).times(weights[task]) for each in own),
-            NOTHING,
-        )
-        for task, own in by_task.items()
-    ]
-    share = sum(of_tasks, NOTHING)
-    interval = None
+def _share(cause: Cause, found: Sequence[Explained], tasks: int) -> ShareOfCause:
+    by_task: dict[str, Bounds] = defaultdict(lambda: NOTHING)
+    for each in found:
+        by_task[each.pair.place[0]] += each.shares.get(cause, NOTHING).times(each.weight)
+    share, interval = sum(by_task.values(), NOTHING), None
     if share.known is not None:
         # Means over tasks: the weights have the number of tasks already.
-        rows = [(float(one.low) * len(of_tasks), 1.0) for one in of_tasks]
+        rows = [(float(one.low) * tasks, 1.0) for one in by_task.values()]
         (interval,) = bootstrap_intervals(rows, [(_mean, _LIMITS)])
     return ShareOfCause(
         cause=cause,
@@ -237,9 +251,9 @@ def _share(
         share=share.known,
         least=float(share.low),
         most=float(share.high),
-        low=None if interval is None else interval.low,
-        high=None if interval is None else interval.high,
-        answers=sum(cause in each.shares for own in by_task.values() for each in own),
+        low=interval and interval.low,
+        high=interval and interval.high,
+        answers=sum(cause in each.shares for each in found),
     )
 
 
@@ -247,65 +261,59 @@ def _mean(sums: Sequence[float]) -> float:
     return sums[0] / sums[1]
 
 
-_Row = tuple[Explained, Matched, float]
-
-
-def _moved(
-    found: Sequence[Explained], weights: Mapping[str, Fraction]
-) -> tuple[list[_Row], list[_Row]]:
-    """Return the leaves with an effect on the mean, the largest first, and those of one side."""
+def _moved(found: Sequence[Explained]) -> list[tuple[Explained, Matched, float]]:
+    """Return the leaves with an effect on the mean, the largest first."""
     rows = [
-        (each, leaf, float(leaf.effect * weights[each.pair.place[0]]))
+        (each, leaf, float(leaf.effect * each.weight))
         for each in found
-        for leaf in each.leaves()
+        for leaf in each.leaves.both
+        if leaf.effect
     ]
-    both = sorted((row for row in rows if row[2]), key=lambda row: -abs(row[2]))
-    return both, [row for row in rows if row[1].first is None or row[1].second is None]
+    return sorted(rows, key=lambda row: -abs(row[2]))
 
 
 def _moved_leaf(each: Explained, leaf: Matched, effect: float) -> MovedLeaf:
     task, answer = each.pair.place
     first, second = _of_side(leaf.first, each.first), _of_side(leaf.second, each.second)
-    is_judged = None not in [side.passed for side in (first, second) if side is not None]
+    is_judged = None not in (first.passed, second.passed)
     return MovedLeaf(
         task=task,
         answer=answer.removesuffix(".md"),
-        cause=each.cause_of(leaf) if effect else None,
+        cause=each.cause_of(leaf),
         effect=effect if is_judged else None,
         first=first,
         second=second,
     )
 
 
-def _of_side(leaf: Leaf | None, side: Evaluated) -> LeafOfSide | None:
-    if leaf is None:
-        return None
+def _of_side(leaf: Leaf, side: Evaluated) -> LeafOfSide:
+    judge = None if side.result is None else side.result.judge_model
     return LeafOfSide(
         path=leaf.path,
         passed=None if leaf.judgments & side.missing else leaf.node.is_passed,
         claim=leaf.claim,
         pages=tuple(leaf.pages),
-        judge="" if side.result is None else side.result.judge_model or "",
+        judge=judge or "no judge",
     )
 
 
 def _price(found: Sequence[Explained], missing: int) -> float | None:
-    """Return the price of missing replies, at that of the replies of both sides."""
-    usages = [
-        side.result.judge_usage
-        for each in found
-        for side in (each.first, each.second)
-        if side.result is not None and side.result.judge_usage is not None
-    ]
-    judgments = sum(usage.judgments for usage in usages if usage.cost_usd is not None)
-    if not judgments:
-        return None
-    return missing * sum(usage.cost_usd or 0.0 for usage in usages) / judgments
+    """Return the price of missing replies, at that of the first side's.
+
+    ``None`` where it is unknown, as that of another judge is.
+    """
+    results = [each.first.result for each in found if "judge" not in each.pair.causes]
+    usages = [result.judge_usage for result in results if result and result.judge_usage]
+    judgments = sum(usage.judgments for usage in usages if usage.cost_usd)
+    cost_usd = sum(usage.cost_usd or 0.0 for usage in usages)
+    return missing * cost_usd / judgments if judgments else None
 
 
 def _reasons(found: Sequence[Explained]) -> dict[str, int]:
-    counts: dict[str, int] = defaultdict(int)
-    for each in found:
-        for reason in {own.reason for own in each.corners.values() if own.reason is not None}:
-            counts[reason] += 1
-    return dict(counts)
+    """Return why answers could not be evaluated again, with their number."""
+    return Counter(
+        reason
+        for each in found
+        for reason in {own.reason for own in each.corners.scores.values()}
+        if reason is not None
+    )

@@ -6,7 +6,7 @@ Pure.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -82,51 +82,50 @@ _KEYS: tuple[Callable[[Leaf], Hashable], ...] = (
 
 @dataclass(frozen=True)
 class Matched:
-    """A leaf on both sides, or on one."""
+    """A leaf on both sides."""
 
-    first: Leaf | None
-    second: Leaf | None
-
-    @property
-    def path(self) -> str:
-        """Return the leaf's path, that of the second side where both have one."""
-        leaf = self.second or self.first
-        return "" if leaf is None else leaf.path
+    first: Leaf
+    second: Leaf
 
     @cached_property
     def effect(self) -> float:
         """Return what the other verdict adds to the difference.
 
         It is looked up in the tree of the side that passed, where a gate skips nothing. The effect
-        is 0 where the verdicts are alike, behind a gate, and for a leaf on one side only.
+        is 0 where the verdicts are alike, and behind a gate.
         """
-        one, other = self.first, self.second
-        if one is None or other is None or one.is_skipped or other.is_skipped:
+        if self.first.is_skipped or self.second.is_skipped:
             return 0.0
-        if other.node.is_passed:
-            return other.worth_beside(one)
-        return -one.worth_beside(other)
+        if self.second.node.is_passed:
+            return self.second.worth_beside(self.first)
+        return -self.first.worth_beside(self.second)
 
     def has_passed(self, result: ResultFile | None, *, by_second: bool) -> bool | None:
         """Return whether the leaf passed in another result of the same rubric."""
         own = self.second if by_second else self.first
-        if result is None or own is None:
-            return None
-        verdicts = (leaf.node.is_passed for leaf in leaves_of(result) if leaf.path == own.path)
-        return next(verdicts, None)
+        leaves = [] if result is None else leaves_of(result)
+        return next((leaf.node.is_passed for leaf in leaves if leaf.path == own.path), None)
 
 
-def matched(first: ResultFile, second: ResultFile) -> Iterator[Matched]:
-    """Yield the leaves of two results in pairs, and then those of one side alone."""
-    rest = leaves_of(first), leaves_of(second)
-    for key in _KEYS:
-        one, other = (_unique(leaves, key) for leaves in rest)
-        for name in [name for name in one if name in other]:
-            yield Matched(one[name], other[name])
-            rest[0].remove(one[name])
-            rest[1].remove(other[name])
-    yield from (Matched(leaf, None) for leaf in rest[0])
-    yield from (Matched(None, leaf) for leaf in rest[1])
+@dataclass(frozen=True)
+class Leaves:
+    """The leaves of two results: those of both, and those of one side alone."""
+
+    both: Sequence[Matched] = ()
+    removed: Sequence[Leaf] = ()
+    added: Sequence[Leaf] = ()
+
+    @classmethod
+    def of(cls, first: ResultFile, second: ResultFile) -> Leaves:
+        """Match the leaves of two results."""
+        removed, added, both = leaves_of(first), leaves_of(second), []
+        for key in _KEYS:
+            one, other = _unique(removed, key), _unique(added, key)
+            for name in one.keys() & other.keys():
+                both.append(Matched(one[name], other[name]))
+                removed.remove(one[name])
+                added.remove(other[name])
+        return cls(both, removed, added)
 
 
 def _unique(leaves: Sequence[Leaf], key: Callable[[Leaf], Hashable]) -> Mapping[Hashable, Leaf]:

@@ -20,7 +20,7 @@ NAMES: Mapping[Cause, str] = {
     "answers": "other answers",
     "pages": "changed pages",
     "rubric": "changed scripts",
-    "judge": "another judge",
+    "judge": "judge, votes or prompts",
     "other": "something else",
 }
 # What is taken from the second side; all else is from the first.
@@ -48,6 +48,10 @@ class Bounds:
         """Return the product."""
         ends = sorted((self.low * factor, self.high * factor))
         return Bounds(*ends)
+
+    def minus(self, other: Bounds) -> Bounds:
+        """Return the difference."""
+        return self + other.times(Fraction(-1))
 
     def __add__(self, other: Bounds) -> Bounds:
         return Bounds(self.low + other.low, self.high + other.high)

@@ -23,6 +23,7 @@ from mind2web2.plugin import (
     UsageError,
     agent_answers,
     answer_file,
+    asking_providers,
     file_sha256,
     judge_settings,
     judge_spec,
@@ -44,7 +45,7 @@ _CHANGEABLE = (
     "eval_scripts_root",
     "eval_results_root",
     "cache_root",
-    *sorted(_JUDGE),
+    *sorted(_JUDGE - {"no_screenshots"}),
 )
 
 
@@ -106,8 +107,8 @@ class Side:
         return self.folder.name
 
 
-def named_side(name: str, folder: Path, settings: RunSettings) -> Side:
-    """Return an agent's results with their material.
+def named_side(name: str, folder: Path, settings: RunSettings, task_ids: Sequence[str]) -> Side:
+    """Return an agent's results with their material, those of the named tasks if any are named.
 
     The results of another project, as ``other/eval_results/bot``, go with its answers, scripts and
     pages.
@@ -123,14 +124,18 @@ def named_side(name: str, folder: Path, settings: RunSettings) -> Side:
             cache_root=settings.cache_root or other.cache_root,
         )
     settings = replace(settings, eval_results_root=root)
-    judged: dict[Place, Material | None] = {
-        (each.task_id, each.answer_name): None
+    scored = {
+        (each.task_id, each.answer_name): each
         for each in agent_answers(root, folder.name)
-        if each.score is not None
+        if each.score is not None and (not task_ids or each.task_id in task_ids)
+    }
+    # A score with a reason is that of a run in which the agent failed.
+    judged: dict[Place, Material | None] = {
+        place: None for place, each in scored.items() if each.reason is not None
     }
     for task_id, answer_name, found in latest_results(root, folder.name):
-        if (task_id, answer_name) in judged:
-            place = (task_id, answer_name)
+        place = (task_id, answer_name)
+        if place in scored and place not in judged:
             judged[place] = _material(settings.paths, folder, place, found.unchanged())
     return Side(name, folder, settings, judged)
 
@@ -146,7 +151,7 @@ def _material(paths: PathConfig, folder: Path, place: Place, result: ResultFile)
     source = made_from.replayed_from
     return Material(
         answer=answer_file(paths.answers_root / folder.name / task_id / answer_name),
-        script=_script_of(paths.eval_scripts_root, task_id, made_from.script_sha256),
+        script=_script_of(paths.eval_scripts_root, task_id, made_from),
         pages=paths.cache_root / folder.name / task_id,
         made_from=made_from,
         judgments=folder / STORE_NAME if source is None else Path(source.path),
@@ -154,22 +159,27 @@ def _material(paths: PathConfig, folder: Path, place: Place, result: ResultFile)
     )
 
 
-def _script_of(root: Path, task_id: str, sha256: str) -> Path | None:
-    """Return the script with these bytes, in whichever version folder it is."""
-    for folder in (root, *sorted(root.glob("[!.]*/"))):
-        path = script_in(folder, task_id)
-        if path is not None and file_sha256(path) == sha256:
-            return path
-    return None
+def _script_of(root: Path, task_id: str, made_from: Provenance) -> Path | None:
+    """Return the script that a result names, or one of the same bytes in another folder."""
+    named = Path(made_from.script).parent.name
+    folders = sorted((root, *root.glob("[!.]*/")), key=lambda folder: folder.name != named)
+    scripts = (script_in(folder, task_id) for folder in folders)
+    return next(
+        (path for path in scripts if path and file_sha256(path) == made_from.script_sha256), None
+    )
 
 
-def changed_side(side: Side, changes: Sequence[str], settings: RunSettings) -> Side:
+def changed_side(side: Side, changes: Sequence[str]) -> Side:
     """Return the same answers as they would be judged with other settings.
 
     Raises:
-        UsageError: a task has no script there.
+        UsageError: a task has no script there, or the agent no pages.
     """
+    settings = with_changes(side.settings, changes)
     names = {name for name, _ in map(_parsed, changes)}
+    pages = settings.paths.cache_root / side.agent
+    if "cache_root" in names and not pages.is_dir():
+        raise UsageError(f"--with cache_root: there is no folder {pages}")
     judged = {
         place: material and _changed(material, place[0], side.agent, changes, names, settings.paths)
         for place, material in side.judged.items()
@@ -221,9 +231,11 @@ def with_changes(settings: RunSettings, changes: Iterable[str]) -> RunSettings:
 
 def _parsed(change: str) -> tuple[str, object]:
     name, equals, text = change.partition("=")
-    parse = SETTINGS[name].parse if name in _CHANGEABLE else None
+    # A replay is no other judge.
+    settings = {**SETTINGS, "llm_provider": asking_providers()}
+    parse = settings[name].parse if name in _CHANGEABLE else None
     if parse is None or not equals:
-        known = ", ".join(each for each in _CHANGEABLE if SETTINGS[each].parse is not None)
+        known = ", ".join(_CHANGEABLE)
         raise UsageError(f"--with {change}: name one of {known}, as in --with eval_version=v2")
     try:
         return name, parse(text)
@@ -277,8 +289,8 @@ def _asks(one: Provenance, other: Provenance) -> tuple[JudgeRecord, str]:
     return judge, one.settings_sha256
 
 
-def pairs(first: Side, second: Side, task_ids: Sequence[str]) -> Iterator[Pair]:
-    """Yield the answers that both sides have, those of the named tasks if any are named."""
+def pairs(first: Side, second: Side) -> Iterator[Pair]:
+    """Yield the answers that both sides have."""
     for place, material in first.judged.items():
-        if place in second.judged and (not task_ids or place[0] in task_ids):
+        if place in second.judged:
             yield Pair(place, material, second.judged[place])

@@ -420,6 +420,6 @@ def explained(moved):
 async def test_the_causes_of_a_difference_are_shown(page, explained):
     with served(explained) as home:
         await show(page, home, "#/compare?a=bot&b=other")
-        await expect(page.locator("table.why tbody")).to_contain_text("another judge")
+        await expect(page.locator("table.why tbody")).to_contain_text("judge, votes or prompts")
         await page.locator(".movers a").first.click()
         await expect(page.locator("section[aria-label='Claim and votes']")).to_be_visible()

@@ -107,7 +107,7 @@ them.
   mind2web2 compare my_agent --why --with eval_version=new_scripts   what would another script version change?
 
 Exit status: 0, or 4 if --fail_if_worse applies: a further agent is shown to be worse than the first. With
---why: 0, or 1 if replies are missing.
+--why: 0, or 1 if a share is not known.
 """
 
 
@@ -181,4 +181,4 @@ def _add_why(parser: CommandParser) -> None:
         help="with --why: ask the judges for the replies that are missing; they are stored with "
         "the second side's",
     )
-    parser.add_settings(["eval_version", "max_cost", "max_llm_requests"])
+    parser.add_settings(["max_cost", "max_llm_requests"])

@@ -100,8 +100,8 @@ def test_leaves_are_matched_by_claim_where_ids_changed(changes):
         changes.script(task, "v2", prefix="fact_", facts=FACTS[1:])
     found = why(AGENT, "--with", "eval_version=v2")
     assert found["leaves"] == []
-    removed = {(leaf["task"], leaf["first"]["path"], leaf["second"]) for leaf in found["one_sided"]}
-    assert removed == {(task, FACTS[0], None) for task in TASKS}
+    assert found["added"] == []
+    assert set(found["removed"]) == {f"{task}/answer_1/{FACTS[0]}" for task in TASKS}
     assert found["difference"] == share_by_cause(found)["rubric"] != 0
 
 
@@ -159,11 +159,11 @@ def test_what_one_reads(changes):
     changes.evaluate("other", "--judge_model", "judge-2")
     text = call(main, "compare", AGENT, "other", "--why").stdout
     claim = next(claim for claim in changes.judge.asked if claim.startswith("The depth"))
-    assert "another judge" in text
-    assert "hill/answer_1/depth  -0.13  another judge" in text
+    assert "judge, votes or prompts" in text
+    assert "hill/answer_1/depth  -0.13  judge, votes or prompts" in text
     assert "did not pass" in text and "by judge-2" in text and claim[:12] in text
     assert text.splitlines()[-1].startswith(
-        "From bot to other, partial completion moved by -0.13 (0.75 to 0.63): another judge -0.13"
+        "From bot to other, partial completion moved by -0.13 (0.75 to 0.63): judge, votes or prompts -0.13"
     )
     assert json.loads((changes.root / "eval_results/other/why.json").read_text())["first"] == AGENT
 
@@ -177,6 +177,9 @@ def test_what_one_reads(changes):
         ([AGENT, "--why", "--with", "eval_version=v9"], "no eval version v9"),
         ([AGENT, "nobody", "--why"], "no results of agent nobody"),
         ([AGENT, "nobody", "--ask"], "--with and --ask go with --why"),
+        ([AGENT, "--why", "--with", "cache_root=cash"], "there is no folder cash/bot"),
+        ([AGENT, "--why", "--with", "llm_provider=replay"], "--with llm_provider=replay: "),
+        ([AGENT, AGENT, "--why", "--with", "votes=1"], "bot has results of its own"),
         ([AGENT, "nobody", "--why", "--fail_if_worse"], "--why tests nothing"),
     ],
 )
@@ -222,3 +225,68 @@ def test_shares_are_within_their_bounds(first, second, inside):
     wide = shares(causes, bounds.__getitem__)
     exact = shares(causes, lambda corner: Bounds(known[corner], known[corner]))
     assert all(wide[cause].low <= exact[cause].low <= wide[cause].high for cause in causes)
+
+
+def test_an_answer_without_its_result_file_is_left_out(changes):
+    """Its score stands in the summary of the task alone."""
+    changes.evaluate("other")
+    for path in (changes.root / "eval_results/other/lake/answer_1/results").iterdir():
+        path.unlink()
+    found = why(AGENT, "other")
+    assert (found["answers"], found["left_out"], found["difference"]) == (1, 1, 0.0)
+
+
+def test_a_file_that_a_script_reads_is_no_doing_of_the_judge(changes):
+    """The result was made while that file named another fact."""
+    script = changes.root / "eval_scripts/v1/hill.py"
+    listed = f"for name in {FACTS!r}:"
+    text = script.read_text()
+    assert listed in text
+    other = "for name in open(__file__.rpartition('/')[0] + '/facts').read().split():"
+    script.write_text(text.replace(listed, other))
+    facts = script.with_name("facts")
+    facts.write_text(" ".join(FACTS))
+    changes.evaluate(AGENT)
+    facts.write_text(" ".join(FACTS[:2]))
+    found = why(AGENT, "--with", "votes=1", "--task_id", "hill")
+    assert share_by_cause(found) == {"judge": 0.0, "other": found["difference"]}
+    assert found["difference"] != 0
+
+
+def test_a_script_is_found_by_its_folder_first(changes):
+    """Two folders have the same script with other helpers."""
+    shutil.copytree("eval_scripts/v1", "eval_scripts/a_copy")
+    changes.evaluate("other")
+    (changes.root / "eval_scripts/a_copy/hill.py").unlink()
+    assert why(AGENT, "other")["gone"] == {}
+
+
+def test_tasks_are_chosen_before_their_scripts_are_looked_for(changes):
+    (changes.root / "eval_scripts/v2").mkdir()
+    changes.script("hill", "v2", facts=FACTS[1:])
+    found = why(AGENT, "--with", "eval_version=v2", "--task_id", "hill")
+    assert (found["tasks"], found["missing"]) == (1, 0)
+    assert not (changes.root / "eval_results/bot/why.json").exists()
+
+
+def test_another_project_is_changed_within_itself(changes, monkeypatch, tmp_path_factory):
+    shutil.copytree("eval_scripts/v1", "eval_scripts/v2")
+    monkeypatch.chdir(tmp_path_factory.mktemp("elsewhere"))
+    found = why(f"{changes.root}/eval_results/bot", "--with", "eval_version=v2")
+    assert found["shares"] == []
+
+
+def test_replies_that_are_gone_are_named(changes):
+    changes.evaluate("other")
+    (changes.root / "eval_results/other/judgments.sqlite3").unlink()
+    run = call(main, "compare", AGENT, "other", "--why")
+    assert run.returncode == 2
+    assert "no judgments at eval_results/other/judgments.sqlite3" in run.stderr
+
+
+def test_an_unknown_price_is_named_before_anything_is_asked(changes):
+    changes.judge.asked.clear()
+    words = ("--with", "judge_model=judge-2", "--ask", "--max_cost", "1")
+    run = call(main, "compare", AGENT, "--why", *words)
+    assert (run.returncode, run.stderr.count("\n"), changes.judge.asked) == (2, 1, [])
+    assert "price" in run.stderr

@@ -132,10 +132,12 @@ class Evaluation:
         return Corners(scores, _stored(pair.first) or first, _stored(pair.second) or second)
 
     async def _corner(self, pair: Pair, corner: Corner) -> Evaluated:
-        """Return the score of a script run again, or that of a whole side that cannot be."""
-        is_second = bool(corner) and corner == frozenset(pair.causes)
-        own = pair.second if is_second else pair.first
-        stored = _stored(own) if is_second or not corner else None
+        """Return the score of a script run again, or that of a whole side that cannot be.
+
+        Nothing is asked for a side that has a result.
+        """
+        whole = {frozenset(pair.causes): pair.second, frozenset(): pair.first}
+        stored = _stored(whole[corner]) if corner in whole else None
         if stored is not None and not set(pair.causes) - {"other"}:
             return stored
         if pair.first is None or pair.second is None:
@@ -143,11 +145,13 @@ class Evaluation:
         parts = _Parts.of(pair, pair.first, pair.second, corner)
         try:
             await asyncio.to_thread(parts.check)
-            found = await self._run(pair, parts)
+            if stored is None:
+                return await self._run(pair, parts)
+            found = await self._stand_in(pair, parts, passes=False)
         except (Mind2Web2Error, OSError) as error:
             reason = " ".join(str(error).split()).rstrip(".?")
-            found = Evaluated(UNKNOWN, None, reason=reason)
-        return found if found.score.known is not None else stored or found
+            return stored or Evaluated(UNKNOWN, None, reason=reason)
+        return stored if stored is not None and found.missing else found
 
     async def _run(self, pair: Pair, parts: _Parts) -> Evaluated:
         low = await self._stand_in(pair, parts, passes=False)

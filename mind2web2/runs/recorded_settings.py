@@ -8,7 +8,7 @@ from mind2web2.judge.record import REPLAY, JudgeRecord
 from mind2web2.llm_client.settings import endpoint_of
 from mind2web2.results.provenance import Provenance
 from mind2web2.rubric.vote_rule import DEFAULT_TRIALS
-from mind2web2.runs.settings import as_of
+from mind2web2.runs.settings import RunSettings, as_of
 
 
 def recorded_settings(made_from: Provenance) -> dict[str, object]:
@@ -18,7 +18,7 @@ def recorded_settings(made_from: Provenance) -> dict[str, object]:
 
 def _recorded(made_from: Provenance) -> Iterator[tuple[str, object]]:
     judge, inputs = made_from.judge, made_from.inputs
-    yield from judge_settings(judge).items()
+    yield from _of_judge(judge)
     if made_from.replayed_from is not None:
         yield "judgments", made_from.replayed_from.path
     if judge.max_images == 0:
@@ -31,9 +31,9 @@ def _recorded(made_from: Provenance) -> Iterator[tuple[str, object]]:
         yield "no_capture", True
 
 
-def judge_settings(judge: JudgeRecord) -> dict[str, object]:
-    """Return the values of the settings that name this judge, by their names."""
-    return dict(_of_judge(judge))
+def judge_settings(judge: JudgeRecord) -> RunSettings:
+    """Return settings that name this judge, and nothing else."""
+    return RunSettings(**dict(_of_judge(judge)))  # type: ignore[arg-type]  # by their names
 
 
 def _of_judge(judge: JudgeRecord) -> Iterator[tuple[str, object]]:

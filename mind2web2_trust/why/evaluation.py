@@ -5,13 +5,12 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
 
 from mind2web2 import CacheFileSys
 from mind2web2.plugin import (
-    Budget,
     CachingJudge,
     JudgeError,
     JudgeRecord,
@@ -67,38 +66,34 @@ def _stored(side: Material | None) -> Evaluated | None:
     return None if side.score is None else Evaluated(Bounds.exact(side.score), side.result)
 
 
-@dataclass
+@dataclass(frozen=True)
 class Asking:
-    """Asks the judges of both sides for missing replies.
+    """The judges of both sides, which are asked for missing replies.
 
-    Attributes:
-        judges: by their records.
-        budget: of ``--max_cost``, which all of them share.
+    Args:
+        requests: at once.
     """
 
-    settings: RunSettings
-    store: JudgmentStore
-    judges: dict[JudgeRecord, CachingJudge] = field(default_factory=dict)
-    budget: Budget | None = None
+    judges: Mapping[JudgeRecord, CachingJudge]
+    requests: int
 
     @classmethod
     def of(cls, settings: RunSettings, store: JudgmentStore, pairs: Iterable[Pair]) -> Asking:
-        """Return the judges of all sides. Raises UsageError: one cannot be asked."""
-        asking = cls(settings, store)
-        for record in {side.made_from.judge for pair in pairs for side in pair.sides}:
-            asking.judge(record)
-        return asking
+        """Return the judges, each with an equal part of ``--max_cost``.
 
-    def judge(self, record: JudgeRecord) -> CachingJudge:
-        """Return the judge with a record."""
-        if record not in self.judges:
-            named = RunSettings(**judge_settings(record))  # type: ignore[arg-type]  # by name
-            spec = judge_spec(named).with_prices(self.settings.prices)
-            self.budget = self.budget or budget_of(self.settings, spec)
-            self.judges[record] = CachingJudge(
-                spec, judge_client(spec), self.store, budget=self.budget
-            )
-        return self.judges[record]
+        Raises:
+            UsageError: a judge cannot be asked, or its price is not known.
+        """
+        records = {side.made_from.judge for pair in pairs for side in pair.sides}
+        if settings.max_cost is not None:
+            settings = replace(settings, max_cost=settings.max_cost / len(records))
+        judges = {record: _judge(record, settings, store) for record in records}
+        return cls(judges, settings.max_llm_requests)
+
+
+def _judge(record: JudgeRecord, settings: RunSettings, store: JudgmentStore) -> CachingJudge:
+    spec = judge_spec(judge_settings(record)).with_prices(settings.prices)
+    return CachingJudge(spec, judge_client(spec), store, budget=budget_of(settings, spec))
 
 
 class Evaluation:
@@ -115,7 +110,7 @@ class Evaluation:
         self._sides = sides
         self._store = store
         self._asking = asking
-        self._runs = ScriptRuns(folder, 1 if asking is None else asking.settings.max_llm_requests)
+        self._runs = ScriptRuns(folder, 1 if asking is None else asking.requests)
         self._places = asyncio.Semaphore(_AT_ONCE)
         # Answers to a task share the copy of its pages.
         self._copying = threading.Lock()
@@ -123,8 +118,8 @@ class Evaluation:
     async def evaluate(self, pair: Pair) -> Corners:
         """Evaluate an answer with each choice of parts.
 
-        Whole sides are run again as well: what their results have beside that, such as another file
-        that a script reads, is no part's doing.
+        Whole sides are run again as well. If a result differs from that, such as by another file
+        that its script read, no part is the cause.
         """
         async with self._places:
             scores = {corner: await self._corner(pair, corner) for corner in corners(pair.causes)}
@@ -158,7 +153,7 @@ class Evaluation:
         reason = None
         if low.missing and self._asking is not None:
             try:
-                judge = self._asking.judge(parts.judge.made_from.judge)
+                judge = self._asking.judges[parts.judge.made_from.judge]
                 result = await self._result(pair, parts, judge)
                 return Evaluated(Bounds.exact(result.final_score or 0.0), result)
             except JudgeError as error:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -51,7 +51,7 @@ _CHANGEABLE = (
 
 @dataclass(frozen=True)
 class Material:
-    """What one answer's score is made from.
+    """The files, settings and judge that one answer's score is made from.
 
     Args:
         script: the file that judges it, ``None`` where it is gone.
@@ -176,12 +176,11 @@ def changed_side(side: Side, changes: Sequence[str]) -> Side:
         UsageError: a task has no script there, or the agent no pages.
     """
     settings = with_changes(side.settings, changes)
-    names = {name for name, _ in map(_parsed, changes)}
     pages = settings.paths.cache_root / side.agent
-    if "cache_root" in names and not pages.is_dir():
+    if "cache_root" in _names(changes) and not pages.is_dir():
         raise UsageError(f"--with cache_root: there is no folder {pages}")
     judged = {
-        place: material and _changed(material, place[0], side.agent, changes, names, settings.paths)
+        place: material and _changed(material, place[0], side.agent, changes, settings.paths)
         for place, material in side.judged.items()
     }
     return Side(f"{side.name} with {', '.join(changes)}", side.folder, settings, judged)
@@ -192,17 +191,17 @@ def _changed(
     task_id: str,
     agent: str,
     changes: Sequence[str],
-    names: Collection[str],
     paths: PathConfig,
 ) -> Material:
     """Return an answer's material with the files and the judge that changed settings name."""
+    names = _names(changes)
     answer, script, pages = material.answer, material.script, material.pages
     made_from = material.made_from
     update: dict[str, object] = {
         "settings_sha256": prompts_sha256(),
-        "judge": _judge(made_from.judge, changes, names),
+        "judge": _judge(made_from.judge, changes),
     }
-    if {"eval_version", "eval_scripts_root"} & set(names):
+    if {"eval_version", "eval_scripts_root"} & names:
         script = paths.default_script_for(task_id)
         update["script_sha256"] = file_sha256(script)
     if "cache_root" in names:
@@ -216,12 +215,15 @@ def _changed(
     return Material(answer, script, pages, changed, material.judgments, None)
 
 
-def _judge(judge: JudgeRecord, changes: Sequence[str], names: Collection[str]) -> JudgeRecord:
+def _names(changes: Iterable[str]) -> set[str]:
+    return {name for name, _ in map(_parsed, changes)}
+
+
+def _judge(judge: JudgeRecord, changes: Sequence[str]) -> JudgeRecord:
     """Return the judge with the changed settings, the others as they were."""
-    if not _JUDGE & set(names):
+    if not _JUDGE & _names(changes):
         return judge
-    known = RunSettings(**judge_settings(judge))  # type: ignore[arg-type]  # by name
-    return judge_spec(with_changes(known, changes)).record()
+    return judge_spec(with_changes(judge_settings(judge), changes)).record()
 
 
 def with_changes(settings: RunSettings, changes: Iterable[str]) -> RunSettings:
@@ -231,7 +233,7 @@ def with_changes(settings: RunSettings, changes: Iterable[str]) -> RunSettings:
 
 def _parsed(change: str) -> tuple[str, object]:
     name, equals, text = change.partition("=")
-    # A replay is no other judge.
+    # A replay asks no judge, so that it does not name another one.
     settings = {**SETTINGS, "llm_provider": asking_providers()}
     parse = settings[name].parse if name in _CHANGEABLE else None
     if parse is None or not equals:

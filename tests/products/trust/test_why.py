@@ -52,7 +52,7 @@ def test_one_change_has_the_whole_difference(changes, cause):
 
 
 def test_several_changes_sum_to_the_difference(changes):
-    """What no side was judged with is asked for; then all shares are known."""
+    """Replies that no side has are asked for; then all shares are known."""
     options = []
     for cause in ("rubric", "pages", "answers", "judge"):
         options += plant(changes, cause, random.Random(cause))
@@ -68,7 +68,7 @@ def test_several_changes_sum_to_the_difference(changes):
     assert sum(parts.values()) == pytest.approx(found["difference"], abs=1e-12)
     for share, bound in zip(found["shares"], bounds["shares"], strict=True):
         assert bound["least"] <= share["share"] <= bound["most"]
-    # What was asked for is stored.
+    # The replies that were asked for are stored.
     assert why(AGENT, "other") == found
 
 
@@ -236,29 +236,46 @@ def test_an_answer_without_its_result_file_is_left_out(changes):
     assert (found["answers"], found["left_out"], found["difference"]) == (1, 1, 0.0)
 
 
-def test_a_file_that_a_script_reads_is_no_doing_of_the_judge(changes):
-    """The result was made while that file named another fact."""
+@pytest.fixture
+def facts(changes):
+    """Let the script of a task read which facts it asks about, and return that file."""
     script = changes.root / "eval_scripts/v1/hill.py"
     listed = f"for name in {FACTS!r}:"
     text = script.read_text()
     assert listed in text
     other = "for name in open(__file__.rpartition('/')[0] + '/facts').read().split():"
     script.write_text(text.replace(listed, other))
-    facts = script.with_name("facts")
-    facts.write_text(" ".join(FACTS))
+    path = script.with_name("facts")
+    path.write_text(" ".join(FACTS))
     changes.evaluate(AGENT)
+    return path
+
+
+def test_a_file_that_a_script_reads_is_not_taken_for_the_judge(facts):
+    """The result was made while that file named more facts."""
     facts.write_text(" ".join(FACTS[:2]))
     found = why(AGENT, "--with", "votes=1", "--task_id", "hill")
     assert share_by_cause(found) == {"judge": 0.0, "other": found["difference"]}
     assert found["difference"] != 0
 
 
-def test_a_script_is_found_by_its_folder_first(changes):
-    """Two folders have the same script with other helpers."""
+def test_a_script_is_found_by_its_folder_first(facts):
+    """An earlier folder has the same script beside another file."""
     shutil.copytree("eval_scripts/v1", "eval_scripts/a_copy")
-    changes.evaluate("other")
-    (changes.root / "eval_scripts/a_copy/hill.py").unlink()
-    assert why(AGENT, "other")["gone"] == {}
+    facts.parent.with_name("a_copy").joinpath("facts").write_text(" ".join(FACTS[:2]))
+    found = why(AGENT, "--with", "votes=1", "--task_id", "hill")
+    assert share_by_cause(found) == {"judge": 0.0}
+
+
+def test_each_judge_is_asked_within_its_part_of_the_cost(changes):
+    """The second judge costs ten times as much as the first."""
+    prices = "\n".join(f"[prices.judge-{n}]\ninput = {10**n}\noutput = {10**n}" for n in (1, 2))
+    changes.project.add_settings(prices)
+    words = ("--with", "judge_model=judge-2", "--ask", "--max_cost", "0.00001")
+    changes.judge.asked.clear()
+    found = why(AGENT, *words, status=1)
+    assert (len(changes.judge.asked), found["difference"]) == (0, None)
+    assert all("max_cost 0.000005" in reason for reason in found["gone"]) and found["gone"]
 
 
 def test_tasks_are_chosen_before_their_scripts_are_looked_for(changes):

@@ -1,4 +1,4 @@
-"""What moved a score, as ``--json`` prints it: shares of causes, and the leaves behind them."""
+"""The causes of a difference, as ``--json`` prints them: their shares, and the leaves behind."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ class MovedLeaf(BaseModel):
 
 
 class Explanation(BaseModel):
-    """What moved the score from the first side to the second.
+    """The causes that moved the score from the first side to the second.
 
     Args:
         first_mean: partial completion over the answers of both sides; ``None`` where replies are
@@ -146,7 +146,7 @@ class Explained:
         whole = self.second.score.minus(self.first.score)
         again = scores[frozenset(self.pair.causes)].score.minus(scores[frozenset()].score)
         rest = whole.minus(again)
-        # What the two results have, and their scripts run again do not.
+        # The two results differ by more, or less, than their scripts do when they run again.
         if whole.known is not None and again.known is not None and rest.known:
             parts["other"] = parts.get("other", NOTHING) + rest
         return parts

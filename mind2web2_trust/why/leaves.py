@@ -71,7 +71,7 @@ def leaves_of(result: ResultFile) -> list[Leaf]:
     return found
 
 
-# From the surest on: a key that only one leaf of each side has pairs the two.
+# A key that only one leaf of each side has pairs the two. The surest key comes first.
 _KEYS: tuple[Callable[[Leaf], Hashable], ...] = (
     lambda leaf: leaf.path,
     lambda leaf: leaf.node.id,

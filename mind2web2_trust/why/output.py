@@ -1,4 +1,4 @@
-"""What moved a score, as text."""
+"""The causes of a difference as text."""
 
 from __future__ import annotations
 

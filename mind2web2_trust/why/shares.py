@@ -23,7 +23,7 @@ NAMES: Mapping[Cause, str] = {
     "judge": "judge, votes or prompts",
     "other": "something else",
 }
-# What is taken from the second side; all else is from the first.
+# The parts that are taken from the second side; the others are from the first.
 Corner = frozenset[Cause]
 
 

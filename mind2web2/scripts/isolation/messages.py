@@ -1,4 +1,4 @@
-"""What a script's process and its run send each other, from the script's call to its result."""
+"""The messages between a script's process and its run, from the script's call to its result."""
 
 from __future__ import annotations
 

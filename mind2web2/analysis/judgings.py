@@ -1,7 +1,4 @@
-"""The leaves of two results of the same answers.
-
-The module tells flips by cause, and how far judgments and judges agree.
-"""
+"""How far several judgments of the same answers agree: one judge's, or two judges'."""
 
 from __future__ import annotations
 
@@ -10,14 +7,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean
-from typing import Literal
 
-from mind2web2.results.claim_facts import claim_facts, page_checks
 from mind2web2.results.known_answers import agent_answers
 from mind2web2.results.result_file import ResultFile
 from mind2web2.results.scored_answer import ScoredAnswer
 from mind2web2.results.stored_results import latest_results
-from mind2web2.rubric.written_tree import WrittenNode
 from mind2web2.statistics.agreement import CELLS, agreement, coefficient
 from mind2web2.statistics.paired import cohen_kappa, gwet_ac1
 from mind2web2.statistics.uncertainty import (
@@ -29,30 +23,15 @@ from mind2web2.statistics.uncertainty import (
     sums_of,
 )
 
-Cause = Literal["skip", "page_missing", "extraction", "vote", "answer", "pages", "judge"]
-CAUSES: Mapping[Cause, str] = {
-    "skip": "skipped, as a prerequisite failed",
-    "page_missing": "page unavailable",
-    "extraction": "value not extracted, or extracted differently",
-    "vote": "votes differ",
-    "answer": "the answers claim different things",
-    "pages": "the answers cite other pages",
-    "judge": "same claim, other verdict",
-}
 _EXAMPLES = 5
 
 
 @dataclass(frozen=True, slots=True)
 class LeafVerdict:
-    """One leaf's own verdict and the facts that tell why two of them differ."""
+    """One leaf's own verdict, and what decided it."""
 
     passed: bool
     decided_by: str | None
-    claim: str | None
-    pages: frozenset[str]
-    answer_sha256: str | None
-    is_split: bool
-    lacks_page: bool
 
 
 # By task, answer name and leaf.
@@ -61,22 +40,13 @@ Leaves = Mapping[tuple[str, str, str], LeafVerdict]
 
 def _judged_leaves(task_id: str, answer_name: str, result: ResultFile) -> Leaves:
     """Return the leaves of a result; of leaves with one id the last counts."""
-    return {(task_id, answer_name, leaf.id): judged_leaf(leaf, result) for leaf in result.leaves()}
-
-
-def judged_leaf(leaf: WrittenNode, result: ResultFile) -> LeafVerdict:
-    """Return the verdict on a result's leaf, and the facts that tell why another may differ."""
-    decided_by = None if leaf.evidence is None else leaf.evidence.decided_by
-    facts = claim_facts(leaf)
-    return LeafVerdict(
-        passed=leaf.verdict.status == "passed",
-        decided_by=decided_by,
-        claim=None if leaf.evidence is None else leaf.evidence.claim,
-        pages=frozenset(check.url for check in page_checks(leaf)),
-        answer_sha256=None if result.provenance is None else result.provenance.answer_sha256,
-        is_split=facts.is_split,
-        lacks_page="page_not_had" in facts.reservations or decided_by == "page",
-    )
+    return {
+        (task_id, answer_name, leaf.id): LeafVerdict(
+            passed=leaf.verdict.status == "passed",
+            decided_by=None if leaf.evidence is None else leaf.evidence.decided_by,
+        )
+        for leaf in result.leaves()
+    }
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,19 +81,6 @@ class Judging:
 def _leaf_name(place: tuple[str, str, str]) -> str:
     task_id, answer_name, leaf = place
     return "/".join((task_id, answer_name.removesuffix(".md"), leaf))
-
-
-def own_cause(failed: LeafVerdict) -> Cause | None:
-    """Return why a leaf did not pass, where that is known without the one that passed."""
-    if failed.decided_by == "prerequisite":
-        return "skip"
-    if failed.lacks_page:
-        return "page_missing"
-    # A script decides a leaf by the values that it extracted.
-    return "extraction" if failed.decided_by in ("script", None) else None
-
-
-# Judgments of the same answers
 
 
 @dataclass(frozen=True, slots=True)

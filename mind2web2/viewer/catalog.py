@@ -20,7 +20,6 @@ from mind2web2.analysis.correction_record import (
 )
 from mind2web2.analysis.corrections import correction_of
 from mind2web2.analysis.judge_checks import failed_check
-from mind2web2.analysis.judgings import CAUSES, judged_leaf, own_cause
 from mind2web2.analysis.leaf_report import ENOUGH_RESULTS, JudgedResult, task_report
 from mind2web2.analysis.summaries import stored_metrics
 from mind2web2.analysis.unreviewed import unreviewed_warning
@@ -44,7 +43,7 @@ from mind2web2.results.stored_results import (
 from mind2web2.results.task_summary import SUMMARY_NAME
 from mind2web2.rubric.arithmetic import explanations
 from mind2web2.rubric.written_tree import WrittenNode
-from mind2web2.utils.files import read_regular_file, text_sha256
+from mind2web2.utils.files import read_regular_file
 from mind2web2.utils.json_text import parse_json
 from mind2web2.utils.names import did_you_mean, is_file_name, name_list, natural_key
 from mind2web2.utils.path_config import PathConfig
@@ -144,7 +143,7 @@ class Catalog:
             read = self._agent_read(agent)
             agents.append(self._agent(agent, read))
             rows += [self._row(agent, answer) for answer in read.answers.values()]
-        return {"agents": agents, "answers": rows, "causes": CAUSES}
+        return {"agents": agents, "answers": rows}
 
     def comparison(self, first: str, second: str) -> Json:
         """Return the tests of two agents, as ``compare`` prints them, or why there are none.
@@ -173,11 +172,10 @@ class Catalog:
         return dict(found) if is_of_these else None
 
     def claims(self) -> list[list[Any]]:
-        """Return every leaf with its answer, status, claim or description, and flips.
+        """Return every leaf with its answer, status, and claim or description.
 
-        These are the cause of its failure, whether its votes differ, and the answer's digest
-        (compare.js). A row may end with doubts about the verdict. The first row of an answer is its
-        root, with the text of the task.
+        A row may end with doubts about the verdict. The first row of an answer is its root, with
+        the text of the task.
         """
         found: list[list[Any]] = []
         for key, result in self._results():
@@ -437,21 +435,9 @@ def _claim_rows(
         if tree.children:
             yield [*place, "", tree.status, tree.desc]
         for leaf in tree.leaves():
-            judged = judged_leaf(leaf, result)
-            about_flips = [
-                own_cause(judged),
-                judged.is_split,
-                (judged.answer_sha256 or "")[:12],
-                text_sha256(" ".join(sorted(judged.pages)))[:12],
-            ]
-            yield [
-                *place,
-                leaf.id,
-                leaf.status,
-                judged.claim or leaf.desc,
-                *about_flips,
-                *([doubts[leaf.id]] if leaf.id in doubts else []),
-            ]
+            claim = None if leaf.evidence is None else leaf.evidence.claim
+            row = [*place, leaf.id, leaf.status, claim or leaf.desc]
+            yield [*row, doubts[leaf.id]] if leaf.id in doubts else row
 
 
 def tree_rows(tree: WrittenNode, doubts: Mapping[str, list[str]]) -> Iterator[Json]:

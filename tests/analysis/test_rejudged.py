@@ -18,9 +18,7 @@ def judging(verdicts, decided_by="judge"):
         for task, own in enumerate(verdicts)
     ]
     leaves = {
-        (f"t{task}", "answer_1.md", f"l{place}"): LeafVerdict(
-            verdict == "+", decided_by, "c", frozenset(), None, is_split=False, lacks_page=False
-        )
+        (f"t{task}", "answer_1.md", f"l{place}"): LeafVerdict(verdict == "+", decided_by)
         for task, own in enumerate(verdicts)
         for place, verdict in enumerate(own)
     }

@@ -201,7 +201,7 @@ async def test_comparison_lists_differences_and_flips(page, home):
     await expect(page.locator("section[aria-label='Claim and votes']")).to_be_visible()
 
 
-async def test_a_flip_shows_both_claims_and_its_cause(page, tmp_path):
+async def test_a_flip_shows_both_claims(page, tmp_path):
     made = Results(tmp_path)
     for agent, claim, passed in (
         ("old", "The Alder has 16 GB.", True),
@@ -217,10 +217,8 @@ async def test_a_flip_shows_both_claims_and_its_cause(page, tmp_path):
         await show(page, home, "#/compare?a=old&b=new")
         await page.locator("table.changes summary").click()
         memory, price = await page.locator(".flips li").all()
-        await expect(memory).to_contain_text("the answers claim different things")
         await expect(memory).to_contain_text("old, answer_1: The Alder has 16 GB.")
         await expect(memory).to_contain_text("new, answer_1: The Dogwood has 16 GB.")
-        await expect(price).to_contain_text("same claim, other verdict")
         await expect(price.locator(".text")).to_have_text(["It costs 900 crowns."])
 
 

@@ -51,7 +51,7 @@ export function Compare({ options }) {
                 <td><${Score} score=${task.before} /></td>
                 <td><${Score} score=${task.after} /></td>
                 <td class=${sign(task.change)}>${signed(task.change)}</td>
-                <td><${Flips} flips=${flips.filter((flip) => flip.task === task.name)} causes=${data.causes} /></td>
+                <td><${Flips} flips=${flips.filter((flip) => flip.task === task.name)} /></td>
               </tr>`,
           )}
         </tbody>
@@ -212,8 +212,8 @@ function Choice({ name, label, sides, value, choose }) {
   </label>`;
 }
 
-/** @param {{flips: any[], causes: Record<string, string>}} props */
-function Flips({ flips, causes }) {
+/** @param {{flips: any[]}} props */
+function Flips({ flips }) {
   if (!flips.length) return html`<span class="where">none</span>`;
   return html`<details>
     <summary>${flips.length}</summary>
@@ -226,7 +226,6 @@ function Flips({ flips, causes }) {
             <a href=${address("evidence", flip.after.place)}><span class=${`dot ${flip.after.status}`}></span> ${flip.after.status}</a>
             <span class="where"> <bdi>${answersOf(flip)}</bdi></span>
             ${[flip.before, flip.after].map((side) => html`<${LeafDoubts} doubts=${side.doubts} of=${side.place[0]} />`)}
-            ${flip.cause && html`<span class="cause">${causes[flip.cause]}</span>`}
             ${
               flip.before.text === flip.after.text
                 ? html`<span class="text">${flip.after.text}</span>`
@@ -287,16 +286,15 @@ function flipped(claims, one, other) {
   for (const row of claims) if (row[3] && isOn(one, row[0], row[2])) before.set(key(row), row);
   for (const row of claims) {
     const earlier = isOn(other, row[0], row[2]) ? before.get(key(row)) : undefined;
-    // As `mind2web2 compare` counts: leaves that one side passes, each gate in place of what it skips.
     if (!earlier || earlier === row || (earlier[4] === "passed") === (row[4] === "passed")) continue;
-    const cause = causeOf(earlier, row);
-    if (cause !== "skip") found.push({ task: row[1], before: side(earlier), after: side(row), cause });
+    // The gate that failed stands for what it skips.
+    if (earlier[4] !== "skipped" && row[4] !== "skipped") found.push({ task: row[1], before: side(earlier), after: side(row) });
   }
   return found;
 }
 
 /** @param {any[]} row */
-function side([agent, task, answer, leaf, status, text, , , , , doubts]) {
+function side([agent, task, answer, leaf, status, text, doubts]) {
   return { place: [agent, task, answer, leaf], status, text, doubts };
 }
 
@@ -306,23 +304,6 @@ function side([agent, task, answer, leaf, status, text, , , , , doubts]) {
  */
 function answersOf({ before, after }) {
   return before.place[2] === after.place[2] ? after.place[2] : `${before.place[2]} → ${after.place[2]}`;
-}
-
-/**
- * Why one of two leaves passed and the other did not, as `mind2web2 compare` says it; null where neither passed.
- * @param {any[]} one @param {any[]} other
- */
-function causeOf(one, other) {
-  if ((one[4] === "passed") === (other[4] === "passed")) return null;
-  const failed = one[4] === "passed" ? other : one;
-  const [, , , , , text, ownCause, , answer] = failed;
-  const passed = failed === one ? other : one;
-  if (ownCause) return ownCause;
-  if (text !== passed[5] || failed[9] !== passed[9]) {
-    if (answer && answer === passed[8]) return "extraction";
-    return text !== passed[5] ? "answer" : "pages";
-  }
-  return one[7] || other[7] ? "vote" : "judge";
 }
 
 /** @param {number | null} value */

@@ -10,7 +10,6 @@ from pydantic import BaseModel, ConfigDict
 
 from mind2web2.analysis.citation import Making, paper_sentence
 from mind2web2.analysis.correction_record import CorrectionFigures
-from mind2web2.analysis.false_pass_bound import FalsePassBound
 from mind2web2.analysis.summaries import (
     SummedUp,
     stored_metrics,
@@ -49,7 +48,6 @@ class AgentReport(BaseModel):
         sentence: to copy into a paper; ``None`` without a score.
         by_tag: ``None`` where it is not asked for.
         by_domain: empty where the task list names no domains.
-        bound_false_passes: ``None`` where it is not asked for.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -61,7 +59,6 @@ class AgentReport(BaseModel):
     sentence: str | None
     by_tag: tuple[TagFigure, ...] | None
     by_domain: tuple[DomainFigure, ...]
-    bound_false_passes: FalsePassBound | None
 
     def as_json(self) -> JsonObject:
         """Return the metrics as they stand in ``summary.json``, and beside them the rest."""
@@ -98,8 +95,7 @@ def agent_report(
 ) -> ReportedAgent | None:
     """Write an agent's ``summary.json`` and report on it; ``None`` without results.
 
-    A folder that is shared for reading is reported on without being written to. The bound by false
-    passes is left out.
+    A folder that is shared for reading is reported on without being written to.
     """
     root = paths.eval_results_root
     found, not_written = _summarise(paths, agent_name, task_ids)
@@ -133,7 +129,6 @@ def agent_report(
         sentence=paper_sentence(summary, own, gathered.making, corrected),
         by_tag=tuple(gathered.tags.figures()) if by_tag else None,
         by_domain=tuple(domain_figures(summary.tasks, domains)),
-        bound_false_passes=None,
     )
     newest = None if gathered.newest is None else gathered.newest.content
     return ReportedAgent(agent_name, answers, report, newest, not_written)

@@ -80,16 +80,8 @@ def _grid_of_scored(table: _Table) -> ScoreGrid:
     known_runs = _in_natural_order(run for _, run in table)
     missing = _missing(table, known_tasks, known_runs)
     tasks = _in_natural_order(task for task, _ in scores)
-    sizes = Counter(run for _, run in scores)
-    runs = _in_natural_order(sizes)
+    runs = _in_natural_order(run for _, run in scores)
     warnings = _missing_warnings(missing, "not counted in the averages")
-    incomplete = []
-    for run in runs:
-        if sizes[run] < len(tasks):
-            incomplete.append(f"{run} {sizes[run]}")
-    if incomplete:
-        listed = ", ".join(incomplete)
-        warnings.append(f"runs without a score for each of the {len(tasks)} tasks: {listed}")
     warnings += _unequal_chances(table, tasks, runs)
     return ScoreGrid(table, scores, tasks, runs, missing, False, tuple(warnings))
 

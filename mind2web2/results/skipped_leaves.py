@@ -8,17 +8,6 @@ from collections.abc import Iterable, Sequence
 from mind2web2.rubric.written_tree import WrittenNode
 
 
-def blocked_leaves(
-    root: WrittenNode, leaves: Sequence[WrittenNode], failing_leaves: Iterable[int]
-) -> set[int]:
-    """Return the leaves that fail, by ``id(leaf)``, with those that are then skipped by name."""
-    failed = set(failing_leaves)
-    if not any(map(_prerequisites, leaves)):
-        # Other prerequisites are the gates and sequences that aggregation applies itself.
-        return failed
-    return failed | skipped_behind(root, leaves, failed)
-
-
 def _prerequisites(leaf: WrittenNode) -> Sequence[str]:
     return () if leaf.evidence is None else leaf.evidence.prerequisites
 

@@ -68,13 +68,6 @@ def add_command(commands: Subcommands) -> None:
         help="also show how often the judge agrees with people's labels, which you make with: "
         "mind2web2 view AGENT --audit NAME",
     )
-    parser.add_argument(
-        "--bound_false_passes",
-        action="store_true",
-        help="also show how low partial completion may be if the judge passes unsupported claims "
-        "as often as on changed pages, where its habits show more often than elsewhere; needs an "
-        "earlier probe",
-    )
     parser.add_json_option("the numbers")
     parser.add_argument(
         "--fail_under",

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -21,7 +20,6 @@ from mind2web2.analysis.correction_record import (
     CorrectionRoots,
     correcting_files,
 )
-from mind2web2.analysis.false_pass_bound import FalsePassBound, false_pass_bound
 from mind2web2.analysis.judge_checks import failed_check
 from mind2web2.analysis.score_matrix import NO_ANSWER, NO_RUNS
 from mind2web2.cli.console import line, plain_console, warnings_on
@@ -38,7 +36,7 @@ from mind2web2.pages.barred import barred_list
 from mind2web2.results.known_answers import no_results, require_results
 from mind2web2.results.scored_answer import NEVER_EVALUATED
 from mind2web2.utils.names import check_name
-from mind2web2.utils.program import command_line, program
+from mind2web2.utils.program import command_line
 from mind2web2.utils.text import counted, number, percent
 
 if TYPE_CHECKING:
@@ -120,28 +118,6 @@ def _corrected(
     return None if found is None else found.figures()
 
 
-def _bound(root: Path, agent: ReportedAgent, task_ids: Collection[str] | None) -> FalsePassBound:
-    """Return the bound of an agent's score by its judge's false passes.
-
-    Raises:
-        UsageError: the figures behind it are missing.
-    """
-    judges = {each.facts.judge for each in agent.answers if each.facts.judge}
-    reports = [each for each in changed_pages(agent.name) if {each.judge} == judges]
-    if not reports:
-        raise UsageError(
-            f"--bound_false_passes: no figures of changed pages of {agent.name} by its one judge: "
-            f"make some with: {program()} probe {agent.name}"
-        )
-    audited = load_function("mind2web2.analysis.audited:audited_answers")
-    bound = false_pass_bound(audited(root, agent.name, task_ids), reports[0])
-    if bound is None:
-        raise UsageError(
-            f"--bound_false_passes: the changed pages of {agent.name} are too few for an interval"
-        )
-    return bound
-
-
 def _report_agent(
     options: argparse.Namespace,
     settings: RunSettings,
@@ -164,10 +140,6 @@ def _report_agent(
     )
     if found is None:
         raise no_results(root, name)
-    if options.bound_false_passes:
-        bound = _bound(root, found, task_ids)
-        report = found.report.model_copy(update={"bound_false_passes": bound})
-        found = replace(found, report=report)
     return found
 
 
@@ -234,8 +206,6 @@ def _print_grounds(console: Console, settings: RunSettings, agent: ReportedAgent
         correction_lines = load_function("mind2web2.cli.results.corrections:correction_lines")
         for text in correction_lines(report.corrected):
             line(console, text)
-    if report.bound_false_passes is not None:
-        line(console, str(report.bound_false_passes))
     print_verdicts(console, report.summary.verdicts)
     judges = {
         (each.facts.judge, each.facts.server) for each in agent.answers if each.score is not None

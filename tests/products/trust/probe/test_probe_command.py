@@ -58,8 +58,6 @@ def test_a_judge_that_ignores_pages_notices_nothing(example):
 def test_metrics_leaves_and_check_judge_show_the_figures(example):
     result = next(example.glob("eval_results/example/*/*/results/*.json"))
     model = json.loads(result.read_text(encoding="utf-8"))["judge_model"]
-    early = command(example, "metrics", "example", "--bound_false_passes")
-    assert (early.returncode, "no figures of changed pages" in early.stderr) == (2, True)
     with JudgeServer(reply={"reasoning": "sure", "result": True}) as server:
         probe(example, server, "--sample", "20", model=model)
         judge = ["--judge_base_url", server.base_url, "--judge_model", model, "--sample", "2"]
@@ -67,13 +65,9 @@ def test_metrics_leaves_and_check_judge_show_the_figures(example):
     sentence = f"On changed pages of example, {model} noticed 0%"
     assert sentence in check.stdout
     assert sentence in command(example, "metrics", "example").stdout
-    bounded = command(example, "metrics", "example", "--json", "--bound_false_passes")
-    numbers = json.loads(bounded.stdout)
+    numbers = json.loads(command(example, "metrics", "example", "--json").stdout)
     shown = next(each for each in numbers["changed_pages"] if each["judge"] == model)
     assert (shown["probes"], shown["noticed"]["value"]) == (20, 0)
-    # A judge that notices nothing may have passed every claim wrongly.
-    assert numbers["bound_false_passes"]["wrong_passes"] == 1
-    assert numbers["bound_false_passes"]["low"] < 0.1
 
 
 def test_a_judge_that_refuses_everything_fails_each_control(example):

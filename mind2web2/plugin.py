@@ -50,18 +50,8 @@ if TYPE_CHECKING:
     from mind2web2.cli.evaluate_run import run_evaluation as run_evaluation
     from mind2web2.cli.event_loop import INTERRUPTED as INTERRUPTED
     from mind2web2.cli.event_loop import run_to_exit as run_to_exit
-    from mind2web2.cli.options import SCORING_DEFAULTS as SCORING_DEFAULTS
     from mind2web2.cli.options import Subcommands as Subcommands
-    from mind2web2.cli.options import asking_judge as asking_judge
-    from mind2web2.cli.options import asking_providers as asking_providers
-    from mind2web2.cli.options import cost_for_good as cost_for_good
-    from mind2web2.cli.options import filled as filled
-    from mind2web2.cli.options import given_settings as given_settings
-    from mind2web2.cli.options import positive_int as positive_int
-    from mind2web2.cli.options import positive_seconds as positive_seconds
     from mind2web2.cli.options import settings_of as settings_of
-    from mind2web2.cli.options import share as share
-    from mind2web2.cli.options import with_file as with_file
     from mind2web2.cli.results.corrections import sample_lines as sample_lines
     from mind2web2.cli.scorer_options import scorer_of as scorer_of
     from mind2web2.errors import AnswerError as AnswerError
@@ -109,7 +99,6 @@ if TYPE_CHECKING:
     from mind2web2.llm_client.prices import price_usd as price_usd
     from mind2web2.llm_client.prices import set_own_prices as set_own_prices
     from mind2web2.llm_client.prices import total_price_usd as total_price_usd
-    from mind2web2.llm_client.settings import DEFAULT_JUDGE_MODEL as DEFAULT_JUDGE_MODEL
     from mind2web2.llm_client.settings import check_address as check_address
     from mind2web2.llm_client.settings import endpoint_of as endpoint_of
     from mind2web2.pages.archive import DEFAULT_ARCHIVE_URL as DEFAULT_ARCHIVE_URL
@@ -168,12 +157,8 @@ if TYPE_CHECKING:
     from mind2web2.runs.session import budget_of as budget_of
     from mind2web2.runs.session import judge_client as judge_client
     from mind2web2.runs.session import open_run as open_run
-    from mind2web2.runs.setting import Flag as Flag
-    from mind2web2.runs.settings import FOLDER_NAMES as FOLDER_NAMES
-    from mind2web2.runs.settings import JUDGE_SETTINGS as JUDGE_SETTINGS
     from mind2web2.runs.settings import SETTINGS as SETTINGS
     from mind2web2.runs.settings import RunSettings as RunSettings
-    from mind2web2.runs.settings import judging_settings as judging_settings
     from mind2web2.scoring.scorer import MissingPages as MissingPages
     from mind2web2.scripts.limits import DualSemaphore as DualSemaphore
     from mind2web2.scripts.load import parsed_script as parsed_script
@@ -324,18 +309,8 @@ HOMES = {
     "run_evaluation": "mind2web2.cli.evaluate_run",
     "INTERRUPTED": "mind2web2.cli.event_loop",
     "run_to_exit": "mind2web2.cli.event_loop",
-    "asking_judge": "mind2web2.cli.options",
-    "asking_providers": "mind2web2.cli.options",
-    "cost_for_good": "mind2web2.cli.options",
-    "filled": "mind2web2.cli.options",
-    "given_settings": "mind2web2.cli.options",
-    "positive_int": "mind2web2.cli.options",
-    "positive_seconds": "mind2web2.cli.options",
-    "SCORING_DEFAULTS": "mind2web2.cli.options",
     "settings_of": "mind2web2.cli.options",
-    "share": "mind2web2.cli.options",
     "Subcommands": "mind2web2.cli.options",
-    "with_file": "mind2web2.cli.options",
     "sample_lines": "mind2web2.cli.results.corrections",
     "scorer_of": "mind2web2.cli.scorer_options",
     "AnswerError": "mind2web2.errors",
@@ -384,7 +359,6 @@ HOMES = {
     "set_own_prices": "mind2web2.llm_client.prices",
     "total_price_usd": "mind2web2.llm_client.prices",
     "check_address": "mind2web2.llm_client.settings",
-    "DEFAULT_JUDGE_MODEL": "mind2web2.llm_client.settings",
     "endpoint_of": "mind2web2.llm_client.settings",
     "Archive": "mind2web2.pages.archive",
     "DEFAULT_ARCHIVE_URL": "mind2web2.pages.archive",
@@ -442,10 +416,6 @@ HOMES = {
     "open_run": "mind2web2.runs.session",
     "OwnParts": "mind2web2.runs.session",
     "Session": "mind2web2.runs.session",
-    "Flag": "mind2web2.runs.setting",
-    "FOLDER_NAMES": "mind2web2.runs.settings",
-    "JUDGE_SETTINGS": "mind2web2.runs.settings",
-    "judging_settings": "mind2web2.runs.settings",
     "RunSettings": "mind2web2.runs.settings",
     "SETTINGS": "mind2web2.runs.settings",
     "MissingPages": "mind2web2.scoring.scorer",

@@ -19,7 +19,6 @@ from mind2web2.plugin import (
     UsageError,
     counted,
     dollars,
-    given_settings,
     hide_memory,
     junit_xml,
     line,
@@ -47,7 +46,7 @@ def run(options: argparse.Namespace) -> int:
     if options.show_tree or options.write_script is not None:
         return _convert(options.tasks, options.write_script)
     # A model in mind2web2.toml does not mean that the user wants to pay for one here.
-    is_judged = given_settings(options).judge_model is not None
+    is_judged = "judge_model" in options
     if not is_judged:
         _refuse_judge_options(options.pages, options.missing_pages)
     hide_memory()

@@ -2,18 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
-from mind2web2.plugin import (
-    JUDGE_SETTINGS,
-    SCORING_DEFAULTS,
-    SETTINGS,
-    Subcommands,
-    asking_providers,
-    cost_for_good,
-    positive_seconds,
-)
+from mind2web2.plugin import RunSettings, Subcommands
 
 DESCRIPTION = """\
 Find out whether a rubric gives 1 to a right answer and 0 to a wrong one. It takes seconds, and needs no key
@@ -27,15 +18,10 @@ and no pages (docs/rehearsals.md). The verdict is sound, faulty, look at, or can
   mind2web2 rehearse TASK --judge_model M --pages cache/my_agent
                                            have a real judge decide the cases
 """
-_CHANGED = (
-    asking_providers(),
-    replace(
-        SETTINGS["judge_model"],
-        help="judge the cases with this model",
-        default_text="no model; made-up verdicts",
-    ),
-    cost_for_good(),
-)
+_JUDGE_MODEL = {
+    "help": "judge the cases with this model",
+    "default_text": "no model; made-up verdicts",
+}
 
 
 def add_command(commands: Subcommands) -> None:
@@ -66,7 +52,7 @@ def add_command(commands: Subcommands) -> None:
     add(
         "--timeout",
         metavar="S",
-        type=positive_seconds,
+        type="positive_seconds",
         default=10.0,
         help="seconds that a script may take for one made-up answer (default: %(default)g)",
     )
@@ -107,6 +93,11 @@ def add_command(commands: Subcommands) -> None:
         "(claims on it fail), or capture it",
     )
     parser.add_settings(["allow_private_network"], group=judge)
-    settings = ("eval_scripts_root", "eval_version", *JUDGE_SETTINGS, "max_cost")
-    parser.add_settings(settings, base=SCORING_DEFAULTS, changed=_CHANGED)
+    parser.add_judge_settings(
+        "eval_scripts_root",
+        "eval_version",
+        "max_cost",
+        base=RunSettings.for_scoring(),
+        changed={"judge_model": _JUDGE_MODEL},
+    )
     parser.set_defaults(run="mind2web2_authoring.rehearse")

@@ -28,7 +28,6 @@ from mind2web2.plugin import (
     counted,
     dollars,
     duration_text,
-    given_settings,
     line,
     open_run,
     percent,
@@ -36,8 +35,8 @@ from mind2web2.plugin import (
     plain_console,
     points_within,
     run_to_exit,
+    settings_of,
     warnings_on,
-    with_file,
 )
 from mind2web2_trust.judge_check.check import (
     Checking,
@@ -65,18 +64,12 @@ _STOPPED = "Stopped. Every reply so far is kept. The same command continues from
 
 def run(options: argparse.Namespace) -> int:
     """Check the judges, print the figures and return the exit status."""
-    named = options.judge_models or []
-    first = named[0].partition(_AT_SERVER)[0] if named else None
     with redirect_stdout(sys.stderr) if options.json else nullcontext():
-        settings = with_file(
-            replace(given_settings(options), judge_model=first),
-            options.takes | {"judge_model"},
-            is_announced=True,
-        )
+        settings = settings_of(options, is_announced=True)
     labelled = _chosen_cases(options)
     # No scripts run, and the cases have their pages.
     settings = replace(settings, no_capture=True)
-    judges = [_judge(settings, name) for name in named or [settings.model]]
+    judges = [_judge(settings, name) for name in options.judge_models or [settings.model]]
     if len({judge.model for judge in judges}) < len(judges):
         raise UsageError("name each --judge_model once")
     requests = asyncio.Semaphore(settings.max_llm_requests)

@@ -3,20 +3,9 @@
 from __future__ import annotations
 
 import argparse
-from dataclasses import replace
 from pathlib import Path
 
-from mind2web2.plugin import (
-    DEFAULT_JUDGE_MODEL,
-    JUDGE_SETTINGS,
-    SETTINGS,
-    Flag,
-    Subcommands,
-    asking_providers,
-    filled,
-    positive_int,
-    share,
-)
+from mind2web2.plugin import Subcommands
 
 DESCRIPTION = """\
 Find out how often a judge is right, before you pay for a run. The command asks it about a labelled set of
@@ -53,7 +42,7 @@ def add_command(commands: Subcommands) -> None:
     add(
         "--sample",
         metavar="N",
-        type=positive_int,
+        type="positive_int",
         help="ask only N cases, from all categories",
     )
     add(
@@ -70,36 +59,26 @@ def add_command(commands: Subcommands) -> None:
         help="use these labels instead of the set: JSON lines with claim, label and text or image. "
         "This check is not recorded in results",
     )
-    overwrite = {"--overwrite": Flag(True, "ask everything again")}
-    changed = [replace(SETTINGS["overwrite"], flags=overwrite)]
-    parser.add_settings(["overwrite"], changed=changed)
+    parser.add_settings(["overwrite"])
     add("--json", action="store_true", help="print the figures as JSON")
     add(
         "--fail_under",
         metavar="SHARE",
-        type=share,
+        type="share",
         help="exit with status 5 if a judge is right on less than this share of the cases, such "
         "as 0.9",
     )
     group = parser.add_argument_group("judge")
-    group.add_argument(
-        "--judge_model",
-        metavar="M",
-        type=filled,
-        action="append",
-        dest="judge_models",
-        help=f"the model to check (default: {DEFAULT_JUDGE_MODEL}), or MODEL@http://SERVER/v1; "
-        "repeat it to compare several",
+    judges = (
+        "the model to check (default: o4-mini), or MODEL@http://SERVER/v1; repeat it to compare "
+        "several"
     )
-    names = [name for name in JUDGE_SETTINGS if name != "judge_model"]
-    providers = asking_providers()
-    parser.add_settings([*names, "max_llm_requests"], changed=[providers], group=group)
+    parser.add_judge_settings("max_llm_requests", judges=judges, group=group)
     parser.add_settings(["eval_results_root"])
     parser.set_defaults(run="mind2web2_trust.check_judge")
 
 
 def _odd(text: str) -> int:
-    votes = positive_int(text)
-    if votes % 2 == 0:
-        raise argparse.ArgumentTypeError(f"{text!r} is even: a vote could end in a tie")
-    return votes
+    if not text.isdecimal() or int(text) % 2 == 0:
+        raise argparse.ArgumentTypeError(f"{text!r} is no odd number, so a vote could end in a tie")
+    return int(text)

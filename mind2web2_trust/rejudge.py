@@ -11,11 +11,11 @@ from collections.abc import Iterator, Sequence
 from contextlib import nullcontext, redirect_stdout
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from rich.console import Console
 
 from mind2web2.plugin import (
-    FOLDER_NAMES,
     Figure,
     JudgeAgreement,
     Judging,
@@ -29,7 +29,6 @@ from mind2web2.plugin import (
     check_name,
     counted,
     endpoint_of,
-    given_settings,
     judge_agreement,
     judge_spec,
     latest_results,
@@ -46,7 +45,7 @@ from mind2web2.plugin import (
     run_evaluation,
     sample_lines,
     select_work,
-    with_file,
+    settings_of,
 )
 
 _TIMES = 3
@@ -115,22 +114,16 @@ def run(options: argparse.Namespace) -> int:
 
 def _agent(options: argparse.Namespace) -> _Agent:
     name = check_name("agent", options.agent.rstrip("/"))
-    given = given_settings(options)
-    if given.judgments is not None:
-        raise UsageError(
-            "rejudge asks for fresh judgments: leave out --judgments, whose stored ones it would "
-            "reuse"
-        )
-    if given.estimate and options.json:
+    # The judge may come from the results, which are below these folders.
+    folders = settings_of(options, leave_out=_JUDGE)
+    if folders.estimate and options.json:
         raise UsageError("--estimate prints a table: leave --json out")
-    # Folders alone: the judge may come from the results.
-    folders = with_file(given, options.takes & set(FOLDER_NAMES), is_announced=False)
     paths = folders.paths
     require_results(paths.eval_results_root, name)
     results = [found for _, _, found in latest_results(paths.eval_results_root, name)]
     newest = max(results, key=lambda found: found.path.name, default=None)
-    own, is_other = _inherit_judge(given, newest)
-    own = with_file(own, options.takes, is_announced=True)
+    inherited, is_other = _inherit_judge(folders, newest)
+    own = settings_of(options, is_announced=True, no_capture=True, **inherited)
     if own.is_replay:
         raise UsageError(
             "a replay asks no judge: name the judge with --judge_model, and --llm_provider or "
@@ -157,34 +150,31 @@ def _agent(options: argparse.Namespace) -> _Agent:
     return _Agent(name, own, work, counted, folder, times, is_other)
 
 
-def _inherit_judge(given: RunSettings, newest: LoadedResult | None) -> tuple[RunSettings, bool]:
-    """Return the settings with the newest result's judge, unless the command line names one.
+def _inherit_judge(named: RunSettings, newest: LoadedResult | None) -> tuple[dict[str, Any], bool]:
+    """Return the settings that come from the newest result.
 
-    Also return whether it is another one than that of the result.
+    The judge does, unless the command line names one. Also return whether it does.
     """
     made_from = None if newest is None else newest.content.provenance
     made = RunSettings()
     if made_from is not None:
         made = replace(made, **recorded_settings(made_from))  # type: ignore[arg-type]  # by name
-    named = given.given & set(_JUDGE)
-    # A server alone does not name another model.
-    is_other = not named <= {"judge_base_url"}
-    own = replace(
-        given,
-        as_of=given.as_of or made.as_of,
-        allow_private_network=made.allow_private_network,
-    )
-    if is_other:
-        return own, True
-    taken = {
-        name: getattr(made, name) for name in {*_JUDGE, "no_screenshots", "votes"} - given.given
+    of_script = {
+        "as_of": named.as_of or made.as_of,
+        "allow_private_network": made.allow_private_network,
     }
-    # The settings file may name the server, and replaces nothing else.
-    closed = given.given | taken.keys()
+    own = named.given & set(_JUDGE)
+    # A server alone does not name another model.
+    if not own <= {"judge_base_url"}:
+        return of_script, True
+    taken = {
+        name: getattr(made, name) for name in {*_JUDGE, "no_screenshots", "votes"} - named.given
+    }
+    is_elsewhere = bool(own) and _is_elsewhere(replace(named, **taken), newest)
     if not made.judge_base_url:
-        closed -= {"judge_base_url"} - given.given
-    own = replace(own, **taken, given=closed)
-    return own, bool(named) and _is_elsewhere(own, newest)
+        # The settings file may name the server, and replaces nothing else.
+        taken.pop("judge_base_url", None)
+    return of_script | taken, is_elsewhere
 
 
 def _is_named_again(settings: RunSettings, newest: LoadedResult | None) -> bool:

@@ -3,18 +3,9 @@
 from __future__ import annotations
 
 import argparse
-from dataclasses import replace
 from pathlib import Path
 
-from mind2web2.plugin import (
-    FOLDER_NAMES,
-    SETTINGS,
-    RunSettings,
-    Subcommands,
-    asking_providers,
-    judging_settings,
-    positive_int,
-)
+from mind2web2.plugin import Subcommands
 
 DESCRIPTION = """\
 Judge the answers again with fresh judgments, and show how far scores and leaves vary. The results that count
@@ -43,7 +34,7 @@ def add_command(commands: Subcommands) -> None:
     parser.add_argument(
         "--times",
         metavar="N",
-        type=positive_int,
+        type="positive_int",
         help="how often to judge (default: 3 with the judge of the results, 1 with another one)",
     )
     parser.add_argument(
@@ -55,19 +46,11 @@ def add_command(commands: Subcommands) -> None:
     )
     parser.add_json_option()
     _add_sample_options(parser)
-    names = ["eval_version", "task_ids", *FOLDER_NAMES, *judging_settings()]
-    changed = [
-        replace(SETTINGS["task_ids"], default_text="all that have results"),
-        # Both values are refused with a message of their own.
-        replace(asking_providers(), parse=SETTINGS["llm_provider"].parse),
-        replace(SETTINGS["judgments"], help=argparse.SUPPRESS, default_text=""),
-        replace(SETTINGS["judge_model"], default_text="the judge of the results"),
-    ]
-    parser.add_settings(
-        names,
-        base=RunSettings(no_capture=True),
-        changed=changed,
-    )
+    parser.add_settings(["eval_version"])
+    parser.add_task_option("all that have results")
+    parser.add_folder_options()
+    judge_model = {"default_text": "the judge of the results"}
+    parser.add_judging_settings({"judge_model": judge_model})
     parser.set_defaults(run="mind2web2_trust.rejudge")
 
 
@@ -76,7 +59,7 @@ def _add_sample_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--sample",
         metavar="N",
-        type=positive_int,
+        type="positive_int",
         help="judge only N random answers, tasks in turn, with the judge of --judge_model, and "
         "correct the score by them; a larger N adds to the same sample",
     )

@@ -7,7 +7,7 @@ import os
 import re
 import sys
 import textwrap
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from importlib import import_module
 from itertools import groupby
@@ -22,6 +22,7 @@ from mind2web2.runs.settings import (
     FOLDER_NAMES,
     GROUP_HELPS,
     JUDGE_HELP,
+    JUDGE_SETTINGS,
     SETTINGS,
     RunSettings,
     provider,
@@ -35,8 +36,15 @@ Handler = Callable[[argparse.Namespace], int]
 # A name in quotes, since argparse's class takes no parameter when the module is loaded.
 Subcommands: TypeAlias = "argparse._SubParsersAction[CommandParser]"
 
-# The defaults of the commands that score single answers.
-SCORING_DEFAULTS = RunSettings(max_concurrent_answers=64, answer_timeout=600.0)
+_AS_DECLARED: Mapping[str, Mapping[str, Any]] = {}
+# How settings read for a command that replays nothing, and does not continue by itself.
+ASKING: Mapping[str, Mapping[str, Any]] = {
+    "llm_provider": {"help": JUDGE_HELP, "parse": provider, "choices": provider_names},
+    "judge_model": {"default_text": DEFAULT_JUDGE_MODEL},
+    "max_cost": {
+        "help": "stop asking when this many dollars are spent; start the command again to go on"
+    },
+}
 _LONG_OPTION = re.compile(r"--[a-z][a-z_-]*(?=$|=)")
 
 
@@ -79,28 +87,29 @@ class CommandParser(argparse.ArgumentParser):
         self.register("action", None, _StoreOnce)
         self.register("action", "store", _StoreOnce)
         self.register("type", Path, argument(values.local_path))
+        for parse in _VALUES:
+            self.register("type", parse.__name__, argument(parse))
 
     def add_settings(
         self,
         names: Iterable[str],
         *,
         base: RunSettings | None = None,
-        changed: Iterable[Setting] = (),
+        changed: Mapping[str, Mapping[str, Any]] = _AS_DECLARED,
         group: argparse._ArgumentGroup | None = None,
     ) -> None:
         """Add the options of settings, in the groups of their declarations.
 
         Args:
             base: has the defaults of this command.
-            changed: declarations that read differently for this command.
+            changed: parts of declarations that read differently for this command, by setting.
             group: takes all of them.
         """
         defaults = base or RunSettings()
-        declared = dict(SETTINGS) | {setting.name: setting for setting in changed}
         groups: dict[str, argparse._ArgumentGroup | argparse.ArgumentParser] = {"": self}
         taken: frozenset[str] = self.get_default("takes") or frozenset()
         for name in names:
-            setting = declared[name]
+            setting = replace(SETTINGS[name], **changed.get(name, {}))
             if group is None and setting.group not in groups:
                 groups[setting.group] = self.add_argument_group(
                     setting.group, GROUP_HELPS.get(setting.group)
@@ -113,8 +122,45 @@ class CommandParser(argparse.ArgumentParser):
 
     def add_task_option(self, default: str = "all that have answers") -> None:
         """Add ``--task_id``, which may be repeated."""
-        changed = replace(SETTINGS["task_ids"], default_text=default)
-        self.add_settings(["task_ids"], changed=[changed])
+        self.add_settings(["task_ids"], changed={"task_ids": {"default_text": default}})
+
+    def add_judge_settings(
+        self,
+        *others: str,
+        judges: str = "",
+        base: RunSettings | None = None,
+        changed: Mapping[str, Mapping[str, Any]] = _AS_DECLARED,
+        group: argparse._ArgumentGroup | None = None,
+    ) -> None:
+        """Add the options of the judge for a command that replays nothing.
+
+        Args:
+            others: further settings.
+            judges: the help of a ``--judge_model`` that names several, as ``judge_models``.
+            base: as for ``add_settings``, and so the rest.
+        """
+        names = list(JUDGE_SETTINGS)
+        if judges:
+            names.remove("judge_model")
+            target = group or self
+            target.add_argument(
+                "--judge_model",
+                metavar="M",
+                type="non_empty",
+                action="append",
+                dest="judge_models",
+                help=judges,
+            )
+            # mind2web2.toml may name it.
+            self.set_defaults(takes=frozenset({"judge_model"}))
+        self.add_settings((*names, *others), base=base, changed={**ASKING, **changed}, group=group)
+
+    def add_judging_settings(self, changed: Mapping[str, Mapping[str, Any]]) -> None:
+        """Add all settings of a run that asks a judge: its scripts, limits and costs as well."""
+        groups = ("judge", "limits", "costs", "eval scripts")
+        names = [name for name, each in SETTINGS.items() if each.group in groups]
+        names.remove("judgments")
+        self.add_settings(names, changed={**ASKING, **changed})
 
     def add_json_option(self, what: str = "the figures") -> None:
         """Add ``--json``."""
@@ -230,7 +276,16 @@ def _with_underscores(word: str) -> str:
     return word if name is None else "--" + name[0][2:].replace("-", "_") + word[name.end() :]
 
 
-# Values of options that only some commands have
+# The values of options, each by the name of its function: ``type="positive_int"``.
+_VALUES = (
+    values.non_empty,
+    values.positive_int,
+    values.count,
+    values.port_number,
+    values.positive_seconds,
+    values.share,
+    values.web_address,
+)
 
 
 def argument(parse: Callable[[str], _Value]) -> Callable[[str], _Value]:
@@ -243,17 +298,6 @@ def argument(parse: Callable[[str], _Value]) -> Callable[[str], _Value]:
             raise argparse.ArgumentTypeError(str(error)) from None
 
     return parsed
-
-
-filled = argument(values.non_empty)
-positive_int = argument(values.positive_int)
-count = argument(values.count)
-port_number = argument(values.port_number)
-positive_seconds = argument(values.positive_seconds)
-positive_dollars = argument(values.positive_dollars)
-share = argument(values.share)
-browser_address = argument(values.browser_address)
-web_address = argument(values.web_address)
 
 
 def _secret(parse: Callable[[str], _Value]) -> Callable[[str], _Value]:
@@ -287,30 +331,6 @@ def _hide_in_process_list(argument: str) -> None:
 
 
 # Settings of a run as options
-
-
-def asking_providers(help_text: str = "") -> Setting:
-    """Return the declaration of ``--llm_provider`` for a command that replays nothing."""
-    return replace(
-        SETTINGS["llm_provider"],
-        help=help_text or JUDGE_HELP,
-        parse=provider,
-        choices=provider_names,
-    )
-
-
-def asking_judge() -> tuple[Setting, Setting]:
-    """Return the declarations of provider and model for a command that replays nothing."""
-    model = replace(SETTINGS["judge_model"], default_text=DEFAULT_JUDGE_MODEL)
-    return asking_providers(), model
-
-
-def cost_for_good() -> Setting:
-    """Return the declaration of ``--max_cost`` for a command that does not continue by itself."""
-    return replace(
-        SETTINGS["max_cost"],
-        help="stop asking when this many dollars are spent; start the command again to go on",
-    )
 
 
 def _add_setting(
@@ -383,24 +403,28 @@ def given_settings(options: argparse.Namespace) -> RunSettings:
     return replace(base, **given | tuples, given=frozenset(given))
 
 
-def settings_of(options: argparse.Namespace, *, is_announced: bool = False) -> RunSettings:
+def settings_of(
+    options: argparse.Namespace,
+    *,
+    is_announced: bool = False,
+    leave_out: Collection[str] = (),
+    **named: Any,
+) -> RunSettings:
     """Return the settings of a command, as command line and ``mind2web2.toml`` give them.
 
-    Raises:
-        UsageError: as ``with_file``.
-    """
-    return with_file(given_settings(options), options.takes, is_announced=is_announced)
-
-
-def with_file(settings: RunSettings, takes: frozenset[str], *, is_announced: bool) -> RunSettings:
-    """Return the settings with those of ``mind2web2.toml``, if the working directory has one.
+    Args:
+        leave_out: settings that the file does not give.
+        named: settings that count as if the command line had them.
 
     Raises:
         UsageError: as ``settings_with_file``.
     """
+    settings = given_settings(options)
+    settings = replace(settings, **named, given=settings.given | named.keys())
     if not os.path.lexists(FILE_NAME):
         return settings
     settings_with_file = load_function("mind2web2.cli.settings_file:settings_with_file")
+    takes = options.takes.difference(leave_out)
     found: RunSettings = settings_with_file(settings, takes, is_announced=is_announced)
     return found
 

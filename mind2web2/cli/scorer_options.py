@@ -15,7 +15,7 @@ def scorer_of(
     pages: Path | None,
     missing_pages: MissingPages,
 ) -> Scorer:
-    """Return a scorer by the settings of a command; it takes ``SCORING_DEFAULTS``."""
+    """Return a scorer by the settings of a command that scores single answers."""
     hide_memory()
     return Scorer(
         judge=judge_spec(settings),

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
 from mind2web2.cli.options import CommandParser
-from mind2web2.runs.settings import SETTINGS
 
 TASKS_ROOT = Path("tasks")
 DATASET = "osunlp/Mind2Web-2"
@@ -30,5 +28,5 @@ def add_task_list(
 ) -> None:
     """Add ``--task_list``."""
     text = f"{subject}: one id a line, or CSV with a column task_id"
-    changed = replace(SETTINGS["task_list"], help=text, default_text=default)
-    parser.add_settings(["task_list"], changed=[changed])
+    changed = {"task_list": {"help": text, "default_text": default}}
+    parser.add_settings(["task_list"], changed=changed)

@@ -10,10 +10,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from mind2web2.errors import UsageError
 from mind2web2.llm_client.settings import (
@@ -506,6 +506,18 @@ class RunSettings:
     given: frozenset[str] = frozenset()
     from_file: frozenset[str] = frozenset()
 
+    @classmethod
+    def for_scoring(cls) -> RunSettings:
+        """Return the defaults of the commands that score single answers."""
+        return cls(max_concurrent_answers=64, answer_timeout=600.0)
+
+    def with_text(self, name: str, text: str) -> RunSettings:
+        """Return the settings with one as its option's text gives it. Raises ValueError."""
+        parse = SETTINGS[name].parse
+        assert parse is not None, f"--{name} takes no value"
+        changed: Mapping[str, Any] = {name: parse(text)}
+        return replace(self, **changed)
+
     @property
     def paths(self) -> PathConfig:
         """Return the folders that are named, the others under the working directory."""
@@ -569,15 +581,6 @@ class RunSettings:
 
 
 SETTINGS: Mapping[str, Setting] = declared_in(RunSettings)
-
-
-def judging_settings() -> list[str]:
-    """Return the names of the settings of judging.
-
-    The settings say who judges, at which pace and cost, and how scripts run.
-    """
-    groups = (_JUDGE, _LIMITS, _COSTS, _SCRIPTS)
-    return [name for name, each in SETTINGS.items() if each.group in groups]
 
 
 # Settings that contradict each other

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from mind2web2.plugin import JUDGE_SETTINGS, Subcommands, asking_judge, cost_for_good
+from mind2web2.plugin import RunSettings, Subcommands
 
 _DESCRIPTION = """\
 Serve tools to an agent over standard input and output, by the Model Context Protocol (extra 'mcp').
@@ -13,13 +13,6 @@ Serve tools to an agent over standard input and output, by the Model Context Pro
   verify_claim(claim, url)      check one claim by one page
   show(name)                    what an earlier check has found, from checks/NAME
 """
-SETTINGS = (
-    *JUDGE_SETTINGS,
-    "votes",
-    "max_llm_requests",
-    "max_cost",
-    "allow_private_network",
-)
 
 
 def add_command(commands: Subcommands) -> None:
@@ -34,5 +27,11 @@ def add_command(commands: Subcommands) -> None:
         default=Path("checks"),
         help="where earlier checks are kept (default: %(default)s)",
     )
-    parser.add_settings(SETTINGS, changed=[*asking_judge(), cost_for_good()])
+    parser.add_judge_settings(
+        "votes",
+        "max_llm_requests",
+        "max_cost",
+        "allow_private_network",
+        base=RunSettings.for_scoring(),
+    )
     parser.set_defaults(run="mind2web2_check.mcp.server")

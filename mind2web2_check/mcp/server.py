@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from mind2web2 import NoScore, Scorer
-from mind2web2.plugin import SCORING_DEFAULTS, UsageError, check_name, scorer_of, settings_of
+from mind2web2.plugin import UsageError, check_name, scorer_of, settings_of
 from mind2web2_check.checking import earlier_findings
 from mind2web2_check.outputs import findings_text
 from mind2web2_check.scoring import SCRIPTS, check_report, findings
@@ -60,12 +60,7 @@ def run(options: argparse.Namespace) -> int:
         from mcp.server import MCPServer
     except ModuleNotFoundError as error:
         raise UsageError("mind2web2 mcp needs the extra 'mcp'") from error
-    given = replace(settings_of(options), eval_scripts_root=SCRIPTS)
-    settings = replace(
-        given,
-        max_concurrent_answers=SCORING_DEFAULTS.max_concurrent_answers,
-        answer_timeout=SCORING_DEFAULTS.answer_timeout,
-    )
+    settings = replace(settings_of(options), eval_scripts_root=SCRIPTS)
     scorer = scorer_of(settings, None, "capture")
 
     @asynccontextmanager

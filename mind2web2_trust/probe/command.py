@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from mind2web2.plugin import JUDGE_SETTINGS, Subcommands, positive_int
+from mind2web2.plugin import Subcommands
 
 _DESCRIPTION = """\
 Would the judge have noticed? Take claims that passed, change the fact on the cited page that supports each
@@ -33,7 +33,7 @@ def add_command(commands: Subcommands) -> None:
     add(
         "--sample",
         metavar="N",
-        type=positive_int,
+        type="positive_int",
         default=200,
         help="the number of probes; a larger N adds to the same sample (default: 200)",
     )
@@ -62,17 +62,16 @@ def add_command(commands: Subcommands) -> None:
         help="print requests, tokens and dollars, and ask nothing",
     )
     parser.add_json_option()
-    add(
-        "--judge_model",
-        metavar="M",
-        action="append",
-        dest="judge_models",
-        help="the judge to probe (default: the one that made the results); repeat it to compare "
+    parser.add_judge_settings(
+        "judgments",
+        "max_llm_requests",
+        "max_cost",
+        # As declared, since a probe may be replayed.
+        changed={"llm_provider": {}},
+        judges="the judge to probe (default: the one that made the results); repeat it to compare "
         "several",
+        group=parser.add_argument_group("judge"),
     )
-    group = parser.add_argument_group("judge")
-    names = [name for name in JUDGE_SETTINGS if name != "judge_model"]
-    parser.add_settings([*names, "judgments", "max_llm_requests", "max_cost"], group=group)
     parser.add_task_option("all that have results")
     parser.add_folder_options("eval_results_root", "answer_folder", "cache_root")
     parser.set_defaults(run="mind2web2_trust.probe.probing")

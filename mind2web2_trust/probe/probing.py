@@ -21,14 +21,13 @@ from mind2web2.plugin import (
     PathConfig,
     RunSettings,
     counted,
-    given_settings,
     latest_results,
     line,
     no_results,
     open_run,
     plain_console,
     run_to_exit,
-    with_file,
+    settings_of,
     write_whole,
 )
 from mind2web2_trust.probe.asking import Reply, ask_probes
@@ -45,17 +44,11 @@ _STOPPED = "Stopped. Every reply so far is kept: the same command continues from
 def run(options: argparse.Namespace) -> int:
     """Probe the judges, print the figures and return the exit status."""
     console = plain_console(outlives_reader=True)
-    models = options.judge_models or []
-    first = models[0] if models else None
-    settings = with_file(
-        replace(given_settings(options), judge_model=first, agent_name=options.agent),
-        options.takes | {"judge_model"},
-        is_announced=not options.json,
-    )
+    settings = settings_of(options, is_announced=not options.json)
     paths = settings.paths
-    if not models and settings.judge_model is None:
-        models = [_judge_of_results(paths.eval_results_root, options.agent)]
-    models = models or [settings.model]
+    models = options.judge_models or [
+        settings.judge_model or _judge_of_results(paths.eval_results_root, options.agent)
+    ]
     plan = _Plan(
         options.agent,
         [replace(settings, judge_model=model, no_capture=True) for model in models],

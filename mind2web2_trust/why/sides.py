@@ -9,9 +9,7 @@ from pathlib import Path
 
 from mind2web2 import CacheFileSys
 from mind2web2.plugin import (
-    JUDGE_SETTINGS,
     REPLAY,
-    SETTINGS,
     STORE_NAME,
     AnswerError,
     AnswerFile,
@@ -23,7 +21,6 @@ from mind2web2.plugin import (
     UsageError,
     agent_answers,
     answer_file,
-    asking_providers,
     file_sha256,
     judge_settings,
     judge_spec,
@@ -38,14 +35,22 @@ from mind2web2_trust.why.shares import Cause
 
 # Task id and answer name.
 Place = tuple[str, str]
-_JUDGE = {*JUDGE_SETTINGS, "votes"}
+_JUDGE = (
+    "judge_base_url",
+    "judge_extra_body",
+    "judge_model",
+    "judge_reasoning_effort",
+    "judge_temperature",
+    "llm_provider",
+    "votes",
+)
 _CHANGEABLE = (
     "eval_version",
     "answer_folder",
     "eval_scripts_root",
     "eval_results_root",
     "cache_root",
-    *sorted(_JUDGE - {"no_screenshots"}),
+    *_JUDGE,
 )
 
 
@@ -216,33 +221,29 @@ def _changed(
 
 
 def _names(changes: Iterable[str]) -> set[str]:
-    return {name for name, _ in map(_parsed, changes)}
+    return {change.partition("=")[0] for change in changes}
 
 
 def _judge(judge: JudgeRecord, changes: Sequence[str]) -> JudgeRecord:
     """Return the judge with the changed settings, the others as they were."""
-    if not _JUDGE & _names(changes):
+    if not _names(changes).intersection(_JUDGE):
         return judge
     return judge_spec(with_changes(judge_settings(judge), changes)).record()
 
 
 def with_changes(settings: RunSettings, changes: Iterable[str]) -> RunSettings:
     """Return settings with those of ``--with``. Raises UsageError: one is none of them."""
-    return replace(settings, **dict(map(_parsed, changes)))  # type: ignore[arg-type]  # by name
-
-
-def _parsed(change: str) -> tuple[str, object]:
-    name, equals, text = change.partition("=")
-    # A replay asks no judge, so that it does not name another one.
-    settings = {**SETTINGS, "llm_provider": asking_providers()}
-    parse = settings[name].parse if name in _CHANGEABLE else None
-    if parse is None or not equals:
-        known = ", ".join(_CHANGEABLE)
-        raise UsageError(f"--with {change}: name one of {known}, as in --with eval_version=v2")
-    try:
-        return name, parse(text)
-    except ValueError as error:
-        raise UsageError(f"--with {change}: {error}") from error
+    for change in changes:
+        name, _, text = change.partition("=")
+        # A replay asks no judge, so that it does not name another one.
+        if name not in _CHANGEABLE or text in ("", REPLAY):
+            known = ", ".join(_CHANGEABLE)
+            raise UsageError(f"--with {change}: name one of {known}, as in --with eval_version=v2")
+        try:
+            settings = settings.with_text(name, text)
+        except ValueError as error:
+            raise UsageError(f"--with {change}: {error}") from error
+    return settings
 
 
 @dataclass(frozen=True)

@@ -10,23 +10,23 @@ from mind2web2.cli import (
     evaluate_main,
     main,
 )
-from mind2web2.cli.options import (
-    CommandParser,
+from mind2web2.cli.options import CommandParser
+from mind2web2.runs.session import longest_block_s
+from mind2web2.runs.settings import RunSettings
+from mind2web2.utils.values import (
     browser_address,
     count,
     positive_int,
     positive_seconds,
+    temperature,
 )
-from mind2web2.runs.session import longest_block_s
-from mind2web2.runs.settings import RunSettings
-from mind2web2.utils.values import temperature
 
 
 def parsed(*words):
     """Parse words with a few options."""
     parser = CommandParser(prog="x")
     parser.add_argument("--agent_name")
-    parser.add_argument("--max_concurrent_answers", type=positive_int)
+    parser.add_argument("--max_concurrent_answers", type="positive_int")
     parser.add_argument("--self_debug", action="store_true")
     parser.add_argument("file", nargs="?")
     return parser.parse_args(words)

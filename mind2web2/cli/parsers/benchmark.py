@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from mind2web2.cli.options import Subcommands, positive_int
+from mind2web2.cli.options import Subcommands
 from mind2web2.cli.task_options import DATASET, add_task_list, add_tasks_root
 
 GET = """\
@@ -69,7 +69,7 @@ def _add_submission(commands: Subcommands) -> None:
         parser.add_argument(
             "--num_runs",
             metavar="N",
-            type=positive_int,
+            type="positive_int",
             default=3,
             help="the number of answers to each task (default: 3)",
         )

@@ -2,20 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from mind2web2.cli.options import (
+    ASKING,
     CommandParser,
     Subcommands,
-    asking_providers,
-    count,
-    positive_int,
-    positive_seconds,
-    web_address,
 )
-from mind2web2.llm_client.settings import DEFAULT_JUDGE_MODEL
 from mind2web2.runs.setting import Flag
-from mind2web2.runs.settings import SETTINGS
 
 CACHE = """\
 Find every page that an agent's answers cite, and store it as the judge needs it: its text and screenshot, or
@@ -93,7 +85,7 @@ def add_options(parser: CommandParser) -> None:
     parser.add_argument(
         "--archive_url",
         metavar="URL",
-        type=web_address,
+        type="web_address",
         help="the archive, with the Internet Archive's availability API (default: "
         "https://archive.org)",
     )
@@ -114,16 +106,11 @@ def _add_link_options(parser: CommandParser) -> None:
         "judge_base_url",
         "judge_extra_body",
     ]
-    changed = (
-        asking_providers(
-            "the provider of this model, with the same keys as for mind2web2 evaluate"
-        ),
-        replace(
-            SETTINGS["judge_model"],
-            help="the model to ask for links",
-            default_text=DEFAULT_JUDGE_MODEL,
-        ),
-    )
+    provider = "the provider of this model, with the same keys as for mind2web2 evaluate"
+    changed = {
+        "llm_provider": {**ASKING["llm_provider"], "help": provider},
+        "judge_model": {**ASKING["judge_model"], "help": "the model to ask for links"},
+    }
     parser.add_settings(names, changed=changed, group=group)
 
 
@@ -132,21 +119,21 @@ def _add_browser_options(parser: CommandParser) -> None:
     group.add_argument(
         "--max_concurrent_pages",
         metavar="N",
-        type=positive_int,
+        type="positive_int",
         default=5,
         help="capture at most N pages at once (default: 5)",
     )
     group.add_argument(
         "--max_retries",
         metavar="N",
-        type=count,
+        type="count",
         default=1,
         help="retry a page at most N times if its failure may be temporary (default: 1)",
     )
     group.add_argument(
         "--overall_timeout",
         metavar="S",
-        type=positive_seconds,
+        type="positive_seconds",
         default=120.0,
         help="seconds for one page, with its retries (default: 120)",
     )
@@ -161,5 +148,5 @@ def _add_browser_options(parser: CommandParser) -> None:
         "no_sandbox",
         "allow_private_network",
     ]
-    parser.add_settings(names, changed=[replace(SETTINGS["headed"], flags=window)], group=group)
+    parser.add_settings(names, changed={"headed": {"flags": window}}, group=group)
     parser.add_settings(["engine"])

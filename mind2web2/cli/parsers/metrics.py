@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -10,9 +9,7 @@ from mind2web2.cli.options import (
     CommandParser,
     Subcommands,
     add_correction_roots,
-    share,
 )
-from mind2web2.runs.settings import SETTINGS
 
 METRICS = """\
 Average an agent's results: partial completion, success rate, pass@k, answer length and time, with 95%
@@ -48,7 +45,7 @@ def add_command(commands: Subcommands) -> None:
         "the tasks that count: one id a line, or CSV with a column task_id. Missing answers "
         "count as 0"
     )
-    parser.add_settings(["task_list"], changed=[replace(SETTINGS["task_list"], help=text)])
+    parser.add_settings(["task_list"], changed={"task_list": {"help": text}})
     parser.add_argument(
         "--barred",
         metavar="FILE",
@@ -72,7 +69,7 @@ def add_command(commands: Subcommands) -> None:
     parser.add_argument(
         "--fail_under",
         metavar="SCORE",
-        type=share,
+        type="share",
         help="exit with status 5 if an agent's partial completion is below SCORE. With "
         "--task_list, answers "
         "without a score count as 0; without it, they are left out, and the exit status is 1",
@@ -118,13 +115,13 @@ def _add_compare(commands: Subcommands) -> None:
         "the tasks that count: one id a line, or CSV with a column task_id. Missing answers "
         "count as 0"
     )
-    parser.add_settings(["task_list"], changed=[replace(SETTINGS["task_list"], help=text)])
+    parser.add_settings(["task_list"], changed={"task_list": {"help": text}})
     parser.add_task_option("all for which every agent has results")
     parser.add_argument(
         "--fail_if_worse",
         metavar="MARGIN",
         nargs="?",
-        type=share,
+        type="share",
         const=0.0,
         help="exit with status 4 if the whole 95%% interval shows a further agent's partial "
         "completion below "

@@ -2,23 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
 from mind2web2.cli.options import (
-    SCORING_DEFAULTS,
     Subcommands,
-    asking_judge,
-    cost_for_good,
-    port_number,
-    positive_seconds,
 )
-from mind2web2.runs.settings import JUDGE_SETTINGS, SETTINGS
+from mind2web2.runs.settings import RunSettings
 
 _SETTINGS = (
     "eval_scripts_root",
     "eval_version",
-    *JUDGE_SETTINGS,
     "votes",
     "judgments",
     "max_llm_requests",
@@ -26,16 +19,10 @@ _SETTINGS = (
     "max_concurrent_answers",
     "answer_timeout",
 )
-_CHANGED = (
-    *asking_judge(),
-    replace(
-        SETTINGS["judgments"],
-        help="keep the judge's replies in this file",
-        default_text="in memory",
-    ),
-    replace(SETTINGS["max_concurrent_answers"], help="judge at most N answers at once"),
-    cost_for_good(),
-)
+_CHANGED = {
+    "judgments": {"help": "keep the judge's replies in this file", "default_text": "in memory"},
+    "max_concurrent_answers": {"help": "judge at most N answers at once"},
+}
 DESCRIPTION = """\
 Score single answers over HTTP until Ctrl-C, for training runs and other programs.
 
@@ -54,7 +41,7 @@ def add_command(commands: Subcommands) -> None:
         "serve", help="score single answers over HTTP", description=DESCRIPTION
     )
     add = parser.add_argument
-    add("--port", type=port_number, default=0, help="the port to listen at (default: a free one)")
+    add("--port", type="port_number", default=0, help="the port to listen at (default: a free one)")
     add(
         "--host",
         default="127.0.0.1",
@@ -65,7 +52,7 @@ def add_command(commands: Subcommands) -> None:
     add(
         "--stop_timeout",
         metavar="S",
-        type=positive_seconds,
+        type="positive_seconds",
         default=30.0,
         help="seconds to finish open calls after Ctrl-C or SIGTERM (default: 30)",
     )
@@ -85,5 +72,5 @@ def add_command(commands: Subcommands) -> None:
         "(claims on it fail), or capture it",
     )
     parser.add_settings(["allow_private_network"], group=pages)
-    parser.add_settings(_SETTINGS, base=SCORING_DEFAULTS, changed=_CHANGED)
+    parser.add_judge_settings(*_SETTINGS, base=RunSettings.for_scoring(), changed=_CHANGED)
     parser.set_defaults(run="mind2web2.cli.serve")

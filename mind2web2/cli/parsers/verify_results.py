@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from mind2web2.cli.options import (
     Subcommands,
 )
-from mind2web2.runs.settings import SETTINGS
 from mind2web2.utils.values import local_path
 
 DESCRIPTION = """\
@@ -43,14 +40,13 @@ def add_command(commands: Subcommands) -> None:
         help="the agents, folders under eval_results/",
     )
     parser.add_task_option("all")
-    judgments = replace(
-        SETTINGS["judgments"],
-        help="the file of judgments, a judgments.sqlite3 or an exported .jsonl file",
-        parse=local_path,
-        metavar="FILE",
-        group="",
-    )
-    parser.add_settings(["judgments", "eval_version"], changed=[judgments])
+    judgments = {
+        "help": "the file of judgments, a judgments.sqlite3 or an exported .jsonl file",
+        "parse": local_path,
+        "metavar": "FILE",
+        "group": "",
+    }
+    parser.add_settings(["judgments", "eval_version"], changed={"judgments": judgments})
     parser.add_json_option("the findings")
     parser.add_folder_options()
     parser.set_defaults(run="mind2web2.cli.results.verify_results")

@@ -7,7 +7,6 @@ from pathlib import Path
 from mind2web2.cli.options import (
     Subcommands,
     add_correction_roots,
-    port_number,
 )
 
 VIEW = """\
@@ -40,7 +39,7 @@ def add_command(commands: Subcommands) -> None:
         "that report or check has written",
     )
     view.add_argument(
-        "--port", type=port_number, default=0, help="the port to listen at (default: a free one)"
+        "--port", type="port_number", default=0, help="the port to listen at (default: a free one)"
     )
     view.add_argument(
         "--host",

@@ -142,10 +142,10 @@ def test_an_estimate_asks_and_writes_nothing(project):
     ("words", "message"),
     [
         (("nobody",), "no results of agent nobody"),
-        (("bot", "--llm_provider", "replay"), "a replay asks no judge"),
+        (("bot", "--llm_provider", "replay"), "invalid choice: 'replay'"),
         (
             ("bot", "--judgments", "shared.sqlite3"),
-            "leave out --judgments",
+            "unrecognized arguments: --judgments",
         ),
         (("bot", "--max_cost", "1"), "no price is known for model judge-1"),
         (("bot", "--sample", "3", "--times", "2"), "answers once: leave --times out"),

@@ -103,6 +103,7 @@ if TYPE_CHECKING:
     from mind2web2.llm_client.settings import endpoint_of as endpoint_of
     from mind2web2.pages.archive import DEFAULT_ARCHIVE_URL as DEFAULT_ARCHIVE_URL
     from mind2web2.pages.archive import Archive as Archive
+    from mind2web2.pages.barred import default_barred as default_barred
     from mind2web2.pages.cache_files import screenshot_bytes as screenshot_bytes
     from mind2web2.pages.cited_pages import AgentCache as AgentCache
     from mind2web2.pages.cited_pages import TaskCitations as TaskCitations
@@ -111,7 +112,6 @@ if TYPE_CHECKING:
     from mind2web2.pages.library import PageLibrary as PageLibrary
     from mind2web2.pages.library import PageRequest as PageRequest
     from mind2web2.pages.prepared_page import PageSettings as PageSettings
-    from mind2web2.pages.shared_words import unfair_sources as unfair_sources
     from mind2web2.results.answers import AnswerFile as AnswerFile
     from mind2web2.results.answers import AnswerJob as AnswerJob
     from mind2web2.results.answers import RunFolders as RunFolders
@@ -370,7 +370,7 @@ HOMES = {
     "PageLibrary": "mind2web2.pages.library",
     "PageRequest": "mind2web2.pages.library",
     "PageSettings": "mind2web2.pages.prepared_page",
-    "unfair_sources": "mind2web2.pages.shared_words",
+    "default_barred": "mind2web2.pages.barred",
     "answer_file": "mind2web2.results.answers",
     "AnswerFile": "mind2web2.results.answers",
     "AnswerJob": "mind2web2.results.answers",

@@ -22,6 +22,7 @@ from mind2web2.plugin import (
     RunSettings,
     answer_results_dir,
     command_line,
+    default_barred,
     judge_client,
     judge_spec,
     latest_result,
@@ -34,7 +35,6 @@ from mind2web2.plugin import (
     run_to_exit,
     select_work,
     settings_of,
-    unfair_sources,
     write_whole,
 )
 from mind2web2_check.figures import Bound
@@ -50,9 +50,8 @@ from mind2web2_check.outputs import (
     write_hints,
 )
 from mind2web2_check.page import ShownReport, write_page
-from mind2web2_check.question import question_of
 from mind2web2_check.rubric import page_address
-from mind2web2_check.scoring import ANSWER, SCRIPT, SCRIPTS, TASK, script_with
+from mind2web2_check.scoring import ANSWER, SCRIPTS, TASK
 from mind2web2_check.sources import Capturing, SourcePage, source_page
 from mind2web2_check.statements import ReadReport, read_report
 
@@ -70,7 +69,6 @@ class Check:
 
     Args:
         folder: has the report as an answer, its pages and results.
-        question: the one that the report answers, if the command names it.
         file: the report's path as it was given.
     """
 
@@ -78,30 +76,23 @@ class Check:
     text: str
     read: ReadReport
     folder: Path
-    question: str = ""
     file: str = ""
 
     @classmethod
-    def of(
-        cls, report: str, checks: Path, question: str = "", taken: Collection[str] = ()
-    ) -> Check:
+    def of(cls, report: str, checks: Path, taken: Collection[str] = ()) -> Check:
         """Read a report; its name is not one of those that are taken."""
         name = free_name(report, checks, taken)
-        return cls(name, *report_in(report), checks / name, question, report)
+        return cls(name, *report_in(report), checks / name, report)
 
     @property
     def paths(self) -> PathConfig:
         """Return the folders of the project."""
-        scripts = self.folder / "eval_scripts" if self.question else SCRIPTS
-        return PathConfig(self.folder).apply_overrides(eval_scripts_root=scripts)
+        return PathConfig(self.folder).apply_overrides(eval_scripts_root=SCRIPTS)
 
     def write(self) -> None:
-        """Write the report as the answer that is evaluated, and the script if it has a question."""
+        """Write the report as the answer that is evaluated."""
         _write(self.folder / PATH_NAME, path_from(self.folder, self.file))
         _write(self.paths.answers_root / self.name / TASK / f"{ANSWER}.md", self.text)
-        if self.question:
-            script = self.paths.eval_scripts_root / SCRIPT.version / SCRIPT.path.name
-            _write(script, script_with(self.question))
 
     def settings(self, settings: RunSettings) -> RunSettings:
         """Return the settings of the evaluation."""
@@ -126,9 +117,8 @@ class Check:
         report = checked_report(self.name, self.read, found.content if found else None)
         pages = self.source_pages()
         report.name_pages({page.source: page for page in pages})
-        question = self.question or question_of(self.text)
         read = list(map(page_address, self.sources))
-        barred = unfair_sources("", read, self.cache.of(TASK), question)
+        barred = default_barred().sources_of("", read, self.cache.of(TASK))
         contaminated = [source["url"] for source in barred]
         return report.model_copy(
             update={
@@ -176,11 +166,10 @@ def earlier_findings(name: str, checks: Path) -> CheckedReport | None:
 def run(options: argparse.Namespace) -> int:
     """Check the reports and return the exit status."""
     bounds = list(map(Bound.read, options.fail_under))
-    question = options.question or ""
     checks: list[Check] = []
     for report in options.reports:
         taken = {each.name for each in checks}
-        checks.append(Check.of(report, options.checks, question, taken))
+        checks.append(Check.of(report, options.checks, taken))
     if options.list:
         for check in checks:
             print(check.read.model_dump_json(indent=2))  # noqa: T201

@@ -68,12 +68,6 @@ def add_command(commands: Subcommands) -> None:
         "key",
     )
     parser.add_argument(
-        "--question",
-        metavar="TEXT",
-        help="the question that the report answers: sources that repeat long passages of it are "
-        "flagged (default: the report's title and its first question)",
-    )
-    parser.add_argument(
         "--archive",
         action="store_true",
         help="read the Internet Archive's copy of each page that is unavailable or walled",

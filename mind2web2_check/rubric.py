@@ -24,7 +24,6 @@ from mind2web2_check.claims import (
     claims_of,
     fitting,
 )
-from mind2web2_check.question import question_of
 from mind2web2_check.statements import Statement, read_report
 
 CLAIMS = "claims"
@@ -51,13 +50,8 @@ async def check_report(
     semaphore: Any,
     logger: logging.Logger,
     model: str,
-    question: str,
 ) -> dict[str, Any]:
-    """Split a report into claims, verify each on each page that it cites, and return the summary.
-
-    Args:
-        question: the one that the report answers; empty if it is to be found in the report.
-    """
+    """Split a report into claims, verify each on each page cited for it, and return the summary."""
     report = read_report(answer)
     evaluator = Evaluator()
     root = evaluator.initialize(
@@ -73,8 +67,6 @@ async def check_report(
         logger=logger,
         default_model=model,
     )
-    # Pages that have the question are flagged by the root's description.
-    root.desc = question or question_of(answer) or _TASK
 
     async def split(chunk: Chunk) -> list[StatementClaims]:
         extractor, _ = create_evaluator(

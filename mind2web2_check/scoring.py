@@ -16,12 +16,6 @@ SCRIPTS = Path(__file__).parent / "eval_scripts"
 SCRIPT = ScriptFile(SCRIPTS / "check" / f"{TASK}.py", "check")
 
 
-def script_with(question: str) -> str:
-    """Return the text of the script for a report whose question is known."""
-    text = SCRIPT.path.read_text(encoding="utf-8")
-    return text.replace('QUESTION = ""', f"QUESTION = {question!r}")
-
-
 def findings(report: str, result: ResultFile | None = None) -> CheckedReport:
     """Return what the result of a check says about a report; without one nothing is judged."""
     return checked_report("report", read_report(uniform_text(report)), result)

@@ -28,7 +28,7 @@ from mind2web2.pages.cited_pages import AgentCache
 from mind2web2.results.agent_summary import AgentSummary
 from mind2web2.results.answer_files import with_file_facts, with_unevaluated
 from mind2web2.results.answers import read_answer
-from mind2web2.results.cautions import CautionFacts, lasting_cautions, own_family_caution
+from mind2web2.results.cautions import CautionFacts, lasting_cautions
 from mind2web2.results.freshness import ResultsNow, results_now
 from mind2web2.results.known_answers import agent_answers
 from mind2web2.results.result_file import ResultFile
@@ -116,8 +116,6 @@ def agent_report(
     if unreviewed is not None:
         # summary.json does not have it: it holds until a person reviews the file.
         summary = summary.model_copy(update={"warnings": (*summary.warnings, unreviewed)})
-    judges = {answer.facts.judge for answer in scored if answer.facts.judge}
-    own_family = own_family_caution(paths.answers_root / agent_name, judges)
     flagged = _barred_answers(paths, agent_name, gathered.judged_pages, barred)
     barred_line = _barred_line(root, agent_name, answers, flagged, task_ids)
     own = [answer for answer in scored if answer.task_id in summary.tasks]
@@ -125,7 +123,7 @@ def agent_report(
         summary=summary,
         now=results_now(paths, agent_name, answers, task_ids),
         corrected=corrected,
-        cautions=(*lasting_cautions(gathered.cautious), *filter(None, (own_family, barred_line))),
+        cautions=(*lasting_cautions(gathered.cautious), *filter(None, [barred_line])),
         sentence=paper_sentence(summary, own, gathered.making, corrected),
         by_tag=tuple(gathered.tags.figures()) if by_tag else None,
         by_domain=tuple(domain_figures(summary.tasks, domains)),

@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import islice
-from pathlib import Path
 
-from mind2web2.results.answers import answer_file
 from mind2web2.results.claim_facts import PageFacts
 from mind2web2.results.result_file import ResultFile
 from mind2web2.rubric.written_tree import WrittenNode
@@ -19,31 +15,6 @@ from mind2web2.utils.text import counted
 _ON_PRIVATE_NETWORK = (
     "on this machine or its network (if you trust the answers, add --allow_private_network)"
 )
-# Names of models by who makes them.
-_FAMILIES = {
-    "OpenAI": r"gpt|chatgpt|codex|o[134](?![a-z])|davinci|openai",
-    "Anthropic": r"claude|anthropic",
-    "Google": r"gemini|gemma|palm",
-    "Meta": r"llama",
-    "Alibaba": r"qwen|qwq",
-    "Mistral": r"mistral|mixtral|ministral|magistral|codestral|pixtral",
-    "DeepSeek": r"deepseek",
-    "xAI": r"grok",
-    "Cohere": r"command-[ar]|cohere",
-    "Microsoft": r"phi-?\d",
-    "Moonshot": r"kimi|moonshot",
-    "Zhipu": r"glm|chatglm",
-}
-
-
-_PATTERNS = {
-    family: re.compile(rf"(?<![a-z0-9])(?:{names})", re.IGNORECASE)
-    for family, names in _FAMILIES.items()
-}
-
-
-# The answers of one agent are of one model, so that few of them tell it.
-_MAX_ANSWERS = 20
 _SCORES = {"passed": 1.0, "failed": 0.0, "skipped": 0.0, "initialized": 0.0}
 
 
@@ -279,30 +250,3 @@ def clock_line(results: Sequence[CautionFacts]) -> str | None:
     reads = "1 script reads" if len(scripts) == 1 else f"{len(scripts)} scripts read"
     how = "set by --as_of" if is_fixed else "--as_of fixes the date"
     return f"{reads} the clock: {name_list(scripts)}; date seen: {name_list(dates)} ({how})"
-
-
-def family_of(model: str) -> str | None:
-    """Return who makes a model, by its name; ``None`` if the name does not tell."""
-    for family, pattern in _PATTERNS.items():
-        if pattern.search(model):
-            return family
-    return None
-
-
-def own_family_caution(agent_answers: Path, judges: Collection[str]) -> str | None:
-    """Return a caution if a judge is the agent's own model, or of the same family.
-
-    Args:
-        agent_answers: the folder of the agent's answers, whose meta files name its model.
-    """
-    paths = islice(agent_answers.glob("*/answer_*.md"), _MAX_ANSWERS)
-    models = {answer_file(path).model or "" for path in paths} - {""}
-    for model in sorted(models):
-        for judge in sorted(judges):
-            if judge.casefold() in model.casefold():
-                return f"the judge {judge} judges answers of its own model ({model})"
-            if (family := family_of(judge)) is not None and family == family_of(model):
-                return (
-                    f"the judge {judge} and the agent's model {model} are of one family ({family})"
-                )
-    return None

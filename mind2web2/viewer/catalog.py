@@ -24,11 +24,9 @@ from mind2web2.analysis.leaf_report import ENOUGH_RESULTS, JudgedResult, task_re
 from mind2web2.analysis.summaries import stored_metrics
 from mind2web2.analysis.unreviewed import unreviewed_warning
 from mind2web2.judge.check_record import CHECKS_FOLDER
-from mind2web2.pages.barred import BarredPage
+from mind2web2.pages.barred import BarredPage, default_barred
 from mind2web2.pages.cited_pages import AgentCache
-from mind2web2.pages.shared_words import unfair_sources
 from mind2web2.results.agent_summary import AgentSummary
-from mind2web2.results.cautions import own_family_caution
 from mind2web2.results.known_answers import agent_answers, no_results
 from mind2web2.results.result_file import ResultFile
 from mind2web2.results.scored_answer import ResultFacts, ScoredAnswer, result_facts
@@ -188,13 +186,12 @@ class Catalog:
         agents = []
         for agent in self.agents():
             read = self._agent_read(agent)
-            agents.append(agent_doubts(agent, read.changed_pages, self._own_family(agent, read)))
+            agents.append(agent_doubts(agent, read.changed_pages))
         return {"agents": agents}
 
     def _barred(self, key: AnswerKey, text: str, result: ResultFile) -> list[BarredPage]:
         pages = AgentCache(self.paths.cache_root / key.agent).of(key.task)
-        question = result.trees[0].desc if result.trees else ""
-        return unfair_sources(text, result.judged_pages(), pages, question)
+        return default_barred().sources_of(text, result.judged_pages(), pages)
 
     def _results(self) -> Iterator[tuple[AnswerKey, ResultFile]]:
         for agent in self.agents():
@@ -202,10 +199,6 @@ class Catalog:
                 key = AnswerKey.of(agent, answer)
                 if (result := self.result(key)) is not None:
                     yield key, result.content
-
-    def _own_family(self, agent: str, read: _AgentRead) -> str | None:
-        judges = {answer.facts.judge for answer in read.answers.values() if answer.facts.judge}
-        return own_family_caution(self.paths.answers_root / agent, judges)
 
     def leaves(self, task: str) -> Json:
         """Return what each leaf of a task's rubric did in all results that are shown.
@@ -365,7 +358,6 @@ class Catalog:
         summary = read.summary
         scripts = (answer.facts.script for answer in read.answers.values())
         unreviewed = unreviewed_warning(self.paths.eval_scripts_root, scripts)
-        own_family = self._own_family(agent, read)
         return {
             "name": agent,
             "metrics": {
@@ -378,7 +370,6 @@ class Catalog:
             "warnings": [
                 *summary.warnings,
                 *([] if unreviewed is None else [unreviewed]),
-                *([] if own_family is None else [own_family]),
             ],
             "failed_check": read.failed_check,
             "corrected": None

@@ -23,14 +23,11 @@ def leaf_doubts(
     return {leaf: list(dict.fromkeys(doubts)) for leaf, doubts in found.items()}
 
 
-def agent_doubts(agent: str, reports: Sequence[ChangedPages], own_family: str | None) -> Json:
+def agent_doubts(agent: str, reports: Sequence[ChangedPages]) -> Json:
     """Return what is known of an agent's judges: a sentence each, and each verdict that stayed."""
     return {
         "agent": agent,
-        "lines": [
-            *(report.sentence for report in reports),
-            *([] if own_family is None else [f"Note: {own_family}."]),
-        ],
+        "lines": [report.sentence for report in reports],
         "stayed": [
             {"agent": agent, "judge": report.judge, **each.model_dump(mode="json")}
             for report in reports

@@ -6,8 +6,6 @@ from typing import Any
 from mind2web2_check.rubric import check_report
 
 TASK_ID = "report"
-# With --question, the command runs a copy of this script that has the question here.
-QUESTION = ""
 
 
 async def evaluate_answer(
@@ -22,5 +20,5 @@ async def evaluate_answer(
 ) -> dict[str, Any]:
     """Check one report."""
     return await check_report(
-        client, answer, agent_name, answer_name, cache, semaphore, logger, model, QUESTION
+        client, answer, agent_name, answer_name, cache, semaphore, logger, model
     )

@@ -12,7 +12,7 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
-from checked_reports import OLD_PAGE, PAGES, REPORT, judged, page
+from checked_reports import OLD_PAGE, REPORT, judged, page
 from projects import KEY_VARIABLES, call, clean_environment
 from servers.archive_server import ArchiveServer
 from servers.judge_server import JudgeServer
@@ -112,9 +112,15 @@ def test_a_replay_needs_no_judge_and_fails_below_a_bound(project: Project) -> No
     assert len(project.judge.requests) == asked
 
 
-def test_the_same_command_asks_nothing_and_flags_pages_with_the_question(project: Project) -> None:
+def test_the_same_command_asks_nothing_and_flags_pages_about_a_benchmark(
+    project: Project,
+) -> None:
     asked = len(project.judge.requests)
-    printed = project.check("--question", f"What is this? {PAGES['/dam']}", "-o", "flagged.json")
+    for path in Path("checks").rglob("*.capture.json"):
+        record = json.loads(path.read_text())
+        if record["requested_url"].endswith("/dam"):
+            path.write_text(json.dumps(record | {"title": "Tasks of Mind2Web 2"}))
+    printed = project.check("-o", "flagged.json")
     flagged = json.loads(Path("flagged.json").read_text())
     assert len(project.judge.requests) == asked
     assert [url.rsplit("/")[-1] for url in flagged["contaminated"]] == ["dam"]

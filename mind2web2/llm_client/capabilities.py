@@ -7,20 +7,15 @@ import logging
 import re
 from collections.abc import Sequence
 from functools import partial
+from typing import cast
 
-from mind2web2.llm_client.chat import (
-    NO_LIMIT,
-    ChatRequest,
-    CheckedMessage,
-    ImageLimit,
-)
+from mind2web2.llm_client.chat import ChatRequest, CheckedMessage
 from mind2web2.llm_client.failures import BODY_TOO_LARGE, RequestFailedError
 from mind2web2.llm_client.messages import (
     image_urls,
     in_turns,
-    longest_side_px,
     with_content_as_text,
-    within_limit,
+    with_fewer_images,
 )
 from mind2web2.llm_client.structured_output import TemplateSchema
 from mind2web2.llm_client.transport import (
@@ -50,9 +45,6 @@ _MODE_WORDS = {
 
 # A number on its own, not one in a name, a path or an index.
 _NUMBER = re.compile(r"(?<![\w.\-\[])\d+(?![\w\-\]]|\.\d)")
-_PIXELS = re.compile(r"(\d{3,5}) ?(?:pixels|px)|(\d{3,5}) ?[x\u00d7] ?\d{3,5}")
-# Smaller images are not readable.
-_SMALLEST_SIDE_PX = 500
 _STRINGS = "content as a list"
 _TURNS = "system role"
 
@@ -74,7 +66,7 @@ class Capabilities:
 
     def __init__(self, modes: Sequence[OutputMode]) -> None:
         self._modes = modes
-        self._images: dict[str, ImageLimit] = {}
+        self._most_images: dict[str, int] = {}
         self._refused: set[tuple[str, str]] = set()
         # The models that read a template's schema in the text of a request.
         self._read_schemas: set[str] = set()
@@ -88,8 +80,9 @@ class Capabilities:
         """Return the request in the best form that was not refused before."""
         temperature = 0.0 if request.temperature is None else request.temperature
         model = request.model
-        if model in self._images:
-            messages = within_limit(messages, self._images[model])
+        if model in self._most_images:
+            shown = with_fewer_images(messages, self._most_images[model])
+            messages = cast("list[CheckedMessage]", shown)
         if not self._takes(model, _STRINGS):
             messages = with_content_as_text(messages)
         if not self._takes(model, _TURNS):
@@ -141,20 +134,18 @@ class Capabilities:
         return True
 
     def _learn_images(self, wire: WireRequest, failure: RequestFailedError) -> bool:
-        """Remember which images a refusal allows; return whether fewer or smaller ones remain."""
-        images = image_urls(wire.messages)
-        limit = _image_limit(failure, images) if images else None
-        if limit is None:
+        """Remember how many images a refusal allows; return whether fewer remain to be tried."""
+        count = len(image_urls(wire.messages))
+        most = _most_images(failure, count) if count else None
+        if most is None:
             return False
-        known = self._images.get(wire.model, NO_LIMIT)
         # A request that was in flight when the limit became known tells nothing about fewer images.
-        if not _is_beyond(known, images):
-            self._images[wire.model] = merged = known.merge(limit)
+        if count <= self._most_images.get(wire.model, count):
+            self._most_images[wire.model] = most
             log.warning(
-                "judge refuses images, fewer or smaller ones are shown from now on model=%s "
-                "takes=%s reason=%s",
+                "judge refuses images, fewer are shown from now on model=%s at_most=%d reason=%s",
                 wire.model,
-                merged.in_words(),
+                most,
                 failure,
             )
         return True
@@ -193,32 +184,14 @@ class Capabilities:
         return _one_schema(wire.mode, wire.schema) if is_this_schema_only else wire.mode.value
 
 
-def _is_beyond(limit: ImageLimit, images: Sequence[str]) -> bool:
-    is_too_many = limit.max_images is not None and len(images) > limit.max_images
-    return is_too_many or (
-        limit.max_side_px is not None and longest_side_px(images) > limit.max_side_px
-    )
-
-
-def _image_limit(failure: RequestFailedError, images: Sequence[str]) -> ImageLimit | None:
-    """Return the limit that a refusal names, or the next one to try.
+def _most_images(failure: RequestFailedError, count: int) -> int | None:
+    """Return how many of the images that were sent a refusal allows.
 
     ``None`` if it is not about images.
     """
-    words = failure.words
-    match failure.image_fault:
-        case "too many":
-            return ImageLimit(max_images=_fewer(failure, len(images)))
-        case "too large":
-            side_px = longest_side_px(images)
-            named = [int(number) for pair in _PIXELS.findall(words) for number in pair if number]
-            smaller_px = max((number for number in named if number < side_px), default=side_px // 2)
-            if smaller_px < _SMALLEST_SIDE_PX:
-                return ImageLimit(max_images=0)
-            return ImageLimit(max_side_px=smaller_px)
-        case "none taken":
-            return ImageLimit(max_images=0)
-    return ImageLimit(max_images=0) if failure.wants_strings else None
+    if failure.image_fault == "too many":
+        return _fewer(failure, count)
+    return 0 if failure.image_fault or failure.wants_strings else None
 
 
 def _fewer(failure: RequestFailedError, count: int) -> int:

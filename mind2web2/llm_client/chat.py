@@ -222,39 +222,6 @@ class SentRequests:
         return max(self.requests - self.reported, 0)
 
 
-class ImageLimit(BaseModel):
-    """Most images in one question, and the longest side of an image; ``None`` for any."""
-
-    model_config = ConfigDict(frozen=True)
-
-    max_images: int | None = None
-    max_side_px: int | None = None
-
-    def merge(self, other: ImageLimit) -> ImageLimit:
-        """Return the limit that respects both."""
-        return ImageLimit(
-            max_images=_least(self.max_images, other.max_images),
-            max_side_px=_least(self.max_side_px, other.max_side_px),
-        )
-
-    def in_words(self) -> str:
-        """Return a description such as ``at most 3 images``."""
-        side = "" if self.max_side_px is None else f" of at most {self.max_side_px} pixels a side"
-        if self.max_images is None:
-            return f"images{side}"
-        if self.max_images == 0:
-            return "no images"
-        return f"at most {counted(self.max_images, 'image')}{side}"
-
-
-NO_LIMIT = ImageLimit()
-
-
-def _least(one: int | None, other: int | None) -> int | None:
-    known = [number for number in (one, other) if number is not None]
-    return min(known, default=None)
-
-
 @dataclass(frozen=True, slots=True)
 class ChatRequest:
     """One question to a model.

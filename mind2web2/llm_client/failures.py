@@ -67,12 +67,7 @@ _TOO_LONG_PHRASES = re.compile(
 _IMAGE_STATUSES = frozenset({400, 404, 415, 422, 500, 501})
 BODY_TOO_LARGE = 413
 _BLAME_CHARS = 1000
-ImageFault = Literal["too large", "too many", "none taken"]
-_TOO_LARGE_IMAGE = re.compile(
-    r"image[^\n]{0,80}(?:dimension|pixel|\bpx\b|resolution|too "
-    r"(?:large|big)|\b[km]i?b\b|bytes|\bsize)"
-    r"|(?:dimension|pixel|resolution)[^\n]{0,80}image"
-)
+ImageFault = Literal["too many", "none taken"]
 _TOO_MANY_IMAGES = re.compile(
     r"too (?:many|much) (?:images|media)|(?:one|single|at most \d+|up to \d+|only \d+) image"
     r"|(?:exceed|max)[^\n]{0,60}\bimages\b|\bimages?\b[^\n]{0,60}(?:exceed|\bmax|at most|limit)"
@@ -86,8 +81,11 @@ _NO_IMAGES = re.compile(
     r"content[^\n]{0,40}image"
     r"|no endpoints? found[^\n]{0,40}image|missing data required for image|input should be 'text'"
 )
-# A fault of one image does not concern others.
+# A fault of one image, such as its size, does not concern others.
 _ONE_IMAGE = re.compile(
+    r"image[^\n]{0,80}(?:dimension|pixel|\bpx\b|resolution|too "
+    r"(?:large|big)|\b[km]i?b\b|bytes|\bsize)"
+    r"|(?:dimension|pixel|resolution)[^\n]{0,80}image|"
     r"image.{0,20}format|format.{0,20}image|mime|invalid (?:image|base64)|damaged"
     r"|could not (?:process|download|load)"
 )
@@ -192,8 +190,6 @@ class RequestFailedError(Exception):
         words = self.words[:_BLAME_CHARS]
         if self.status not in _IMAGE_STATUSES or self.is_too_long or _ONE_IMAGE.search(words):
             return None
-        if _TOO_LARGE_IMAGE.search(words):
-            return "too large"
         if _TOO_MANY_IMAGES.search(words):
             return "too many"
         return "none taken" if _NO_IMAGES.search(words) else None

@@ -9,21 +9,19 @@ import base64
 import binascii
 import itertools
 from collections.abc import Iterator, Sequence
-from functools import lru_cache
-from typing import Annotated, Any, cast
+from typing import Annotated, Any
 
 from pydantic import Field, TypeAdapter, ValidationError
 
 from mind2web2.errors import DocumentError
 from mind2web2.llm_client.chat import (
     CheckedMessage,
-    ImageLimit,
     ImagePart,
     Message,
     Role,
     TextPart,
 )
-from mind2web2.utils.images import cut_screenshot, size_px
+from mind2web2.utils.images import size_px
 
 _MESSAGES = TypeAdapter(Annotated[list[CheckedMessage], Field(min_length=1)])
 # The header with an image's size, usually and with long metadata before it.
@@ -95,40 +93,6 @@ def text_of(messages: Sequence[CheckedMessage]) -> Iterator[str]:
                 yield part["text"]
 
 
-def within_limit(messages: Sequence[CheckedMessage], limit: ImageLimit) -> list[CheckedMessage]:
-    """Return the messages with no larger and no more images than a server takes."""
-    shown = list(messages)
-    if limit.max_side_px is not None:
-        shown = [_with_smaller_images(message, limit.max_side_px) for message in messages]
-    if limit.max_images is not None:
-        shown = cast("list[CheckedMessage]", with_fewer_images(shown, limit.max_images))
-    return shown
-
-
-def _with_smaller_images(message: CheckedMessage, max_side_px: int) -> CheckedMessage:
-    parts: list[TextPart | ImagePart] = []
-    for part in _parts(message["content"]):
-        if part["type"] == "text":
-            parts.append(part)
-        else:
-            urls = _smaller_images(part["image_url"]["url"], max_side_px)
-            parts += [{**part, "image_url": {**part["image_url"], "url": url}} for url in urls]
-    return {**message, "content": parts}
-
-
-# The votes on a claim, and the claims on a page, show the same images.
-@lru_cache(maxsize=64)
-def _smaller_images(url: str, max_side_px: int) -> tuple[str, ...]:
-    """Return an image in parts of this size: a tall one that is scaled down cannot be read."""
-    if max(image_size_px(url) or (0, 0)) <= max_side_px:
-        return (url,)
-    data = base64.b64decode(url.partition(";base64,")[2])
-    parts = cut_screenshot(data, max_width_px=max_side_px, part_height_px=max_side_px)
-    return tuple(
-        f"data:image/jpeg;base64,{base64.b64encode(part).decode()}" for part in parts.parts
-    )
-
-
 def with_fewer_images(messages: Sequence[Message], count: int) -> list[Message]:
     """Return the messages with the first images only, and a note in place of each other image."""
     number = itertools.count(1)
@@ -155,11 +119,6 @@ def image_urls(messages: Sequence[Message]) -> list[str]:
         for part in message.get("content") or ()
         if part.get("type") == "image_url"
     ]
-
-
-def longest_side_px(images: Sequence[str]) -> int:
-    """Return the longest side of the images that are given as data, 0 where none is."""
-    return max((max(image_size_px(url) or (0, 0)) for url in images), default=0)
 
 
 def image_size_px(url: str) -> tuple[int, int] | None:

@@ -1,4 +1,4 @@
-"""Judges that take few images, small ones or none: learned, noted and replayed."""
+"""Judges that take few images or none: learned, noted and replayed."""
 
 import io
 import sqlite3
@@ -10,7 +10,6 @@ from projects import call, claim_in, entered, read_json
 from servers.judge_server import JudgeServer, image_urls, prompt_text, status
 
 from mind2web2.cli import evaluate_main, main
-from mind2web2.llm_client.messages import longest_side_px
 
 URLS = [f"https://lake.test/{name}" for name in ("a", "b", "c")]
 CLAIMS = {url[-1]: (f"The lake is deep, says {url[-1]}.", url) for url in URLS}
@@ -43,13 +42,6 @@ def screenshot(height_px):
 def takes(count, message, code=400):
     """Return what refuses more images than so many."""
     return lambda body: status(code, message) if len(image_urls(body)) > count else None
-
-
-def takes_side(side_px, message):
-    """Return what refuses larger images."""
-    return lambda body: (
-        status(400, message) if longest_side_px(image_urls(body)) > side_px else None
-    )
 
 
 def wants_strings(body):
@@ -108,13 +100,6 @@ MOST_UNTAUGHT = 2 * IN_FLIGHT
         ),
         (takes(0, "judge-1 is not a multimodal model"), [], (0, NONE_SHOWN), MOST_UNTAUGHT),
         (wants_strings, [], (0, NONE_SHOWN), MOST_UNTAUGHT),
-        (
-            takes_side(1000, "image dimensions exceed max allowed size: 1000 pixels"),
-            [],
-            (5,),
-            MOST_UNTAUGHT,
-        ),
-        (takes_side(100, "The image is too large"), [], (0, NONE_SHOWN), 60),
         (takes(2, "Request Entity Too Large", 413), [], (2, FIRST.format(2)), MOST_UNTAUGHT),
         (takes(0, "none"), ["--no_screenshots"], (0, NONE_SHOWN), 0),
     ],

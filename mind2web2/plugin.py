@@ -120,7 +120,6 @@ if TYPE_CHECKING:
     from mind2web2.results.answers import read_answer as read_answer
     from mind2web2.results.answers import select_work as select_work
     from mind2web2.results.answers import uniform_text as uniform_text
-    from mind2web2.results.claim_facts import page_checks as page_checks
     from mind2web2.results.freshness import prompts_sha256 as prompts_sha256
     from mind2web2.results.known_answers import agent_answers as agent_answers
     from mind2web2.results.known_answers import no_results as no_results
@@ -379,7 +378,6 @@ HOMES = {
     "select_work": "mind2web2.results.answers",
     "TaskWork": "mind2web2.results.answers",
     "uniform_text": "mind2web2.results.answers",
-    "page_checks": "mind2web2.results.claim_facts",
     "prompts_sha256": "mind2web2.results.freshness",
     "agent_answers": "mind2web2.results.known_answers",
     "no_results": "mind2web2.results.known_answers",

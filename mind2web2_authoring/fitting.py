@@ -160,8 +160,7 @@ def leaves_failed_by_code(run: PolicyRun) -> list[WrittenNode]:
 
 
 def _is_failed_by_code(leaf: WrittenNode) -> bool:
-    by_code = leaf.evidence is None or leaf.evidence.decided_by == "script"
-    return by_code and leaf.verdict.status == "failed"
+    return leaf.grounds.decided_by == "script" and leaf.verdict.status == "failed"
 
 
 def _progress(run: PolicyRun) -> tuple[float, float]:

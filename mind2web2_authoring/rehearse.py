@@ -132,7 +132,7 @@ def _first_shortfall(score: Score) -> str:
     if short is None:
         return "every leaf passed"
     text = f"first leaf that did not pass: {short.id}"
-    for page in short.evidence.pages if short.evidence is not None else ():
+    for page in short.grounds.pages:
         if page.outcome == "unavailable":
             text += f"; {page.url} is unavailable: {page.reason}"
     return text

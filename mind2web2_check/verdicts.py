@@ -206,9 +206,9 @@ def _unreadable(check: PageCheck, votes: Sequence[Vote]) -> str | None:
     """Return why a page says nothing about a claim; ``None`` if it was read."""
     if not votes or check.outcome == "unavailable":
         return check.reason or "not judged"
-    if check.page is None or check.outcome == "supported" or any(map(_quotes_page, check.votes)):
+    if check.outcome == "supported" or any(map(_quotes_page, check.votes)):
         return None
-    return trouble_of(check.page.troubles)
+    return trouble_of(check.shown.troubles)
 
 
 def trouble_of(kinds: Iterable[str]) -> str | None:

@@ -14,14 +14,9 @@ def explain_leaves(result: ResultFile) -> str:
 
 def _lines(leaf: WrittenNode) -> Iterator[str]:
     gate = " (gate)" if leaf.critical else ""
-    evidence = leaf.evidence
-    if evidence is None:
-        claim = leaf.desc
-    else:
-        claim = evidence.claim or leaf.desc
+    claim = leaf.grounds.claim or leaf.desc
     yield f"- **{leaf.status}** `{leaf.id}`{gate}: {_one_line(claim)}"
-    if evidence is not None:
-        yield from (f"    - {_one_line(text)}" for text in _reasons(evidence))
+    yield from (f"    - {_one_line(text)}" for text in _reasons(leaf.grounds))
 
 
 def _reasons(evidence: Evidence) -> Iterator[str]:

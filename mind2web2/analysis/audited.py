@@ -104,9 +104,7 @@ def _leaves(
     task: str, answer: str, root: WrittenNode, answer_sha256: str | None
 ) -> Iterator[JudgedLeaf]:
     for node in root.leaves():
-        evidence = node.evidence
-        if evidence is None:
-            continue
+        evidence = node.grounds
         is_skipped = evidence.decided_by == "prerequisite"
         if evidence.decided_by == "judge" or (is_skipped and evidence.claim):
             yield JudgedLeaf(
@@ -122,7 +120,7 @@ def _seen_sha256(evidence: Evidence, answer_sha256: str | None) -> str:
         [
             evidence.claim,
             evidence.additional_instruction,
-            [(check.url, check.page and check.page.sha256) for check in evidence.pages],
+            [(check.url, check.shown.sha256) for check in evidence.pages],
             # Without pages, the claim is judged by the answer.
             None if evidence.pages else answer_sha256,
         ]

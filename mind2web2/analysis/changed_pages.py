@@ -93,8 +93,8 @@ class OtherReply(BaseModel):
 
     def is_about(self, leaf: WrittenNode) -> bool:
         """Tell whether a leaf still passes by the same claim and page."""
-        evidence = leaf.evidence
-        if not leaf.is_passed or evidence is None or evidence.claim != self.claim:
+        evidence = leaf.grounds
+        if not leaf.is_passed or evidence.claim != self.claim:
             return False
         return any(
             check.url == self.url

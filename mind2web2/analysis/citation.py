@@ -30,8 +30,8 @@ class Making:
             self.providers[made_from.judge.provider] += 1
             self.prompts[made_from.settings_sha256[:_DIGEST_CHARS]] += 1
         for leaf in result.leaves():
-            evidence = leaf.evidence
-            if evidence is not None and evidence.decided_by == "judge" and evidence.num_trials:
+            evidence = leaf.grounds
+            if evidence.decided_by == "judge" and evidence.num_trials:
                 self.trials[evidence.num_trials] += 1
 
 

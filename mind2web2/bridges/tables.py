@@ -349,6 +349,6 @@ def _leaf_record(
         judgments=len(votes),
         cost_usd=None if cost is None else cost * share,
         desc=leaf.desc,
-        claim=None if evidence is None else evidence.claim,
+        claim=leaf.grounds.claim,
         page=supporting[0] if supporting else checks[0].url if checks else None,
     )

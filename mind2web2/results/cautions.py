@@ -60,7 +60,7 @@ class CautionFacts:
         pages = [PageFacts.of(leaf) for leaf in leaves]
         troubles = [" and ".join(sorted(each.troubles)) for each in pages]
         flagged = [url for each in pages for url in each.flagged]
-        flagged += [str(each.url) for each in result.extractions if each.page and each.page.flags]
+        flagged += [str(each.url) for each in result.extractions if each.shown.flags]
         return cls(
             task_id=task_id,
             answer_name=answer_name,
@@ -81,7 +81,7 @@ class CautionFacts:
 
 
 def _notes(name: str, result: ResultFile, leaves: list[WrittenNode]) -> Iterator[str]:
-    errors = [leaf.id for leaf in leaves if leaf.evidence and leaf.evidence.decided_by == "error"]
+    errors = [leaf.id for leaf in leaves if leaf.grounds.decided_by == "error"]
     if errors:
         yield f"{name}: failed because of an error, see its log: {', '.join(errors)}"
     if contradictory := [leaf.id for leaf in leaves if _is_contradictory(leaf)]:
@@ -105,8 +105,7 @@ def _is_contradictory(leaf: WrittenNode) -> bool:
 
 
 def _flagged_claims(leaves: list[WrittenNode]) -> Iterator[str]:
-    evidences = [leaf.evidence for leaf in leaves if leaf.evidence is not None]
-    return (str(evidence.claim) for evidence in evidences if evidence.flags)
+    return (str(leaf.grounds.claim) for leaf in leaves if leaf.grounds.flags)
 
 
 def _clock(result: ResultFile) -> tuple[str, bool] | None:

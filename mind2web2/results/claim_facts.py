@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Literal, get_args
 
@@ -46,14 +46,12 @@ class ClaimFacts:
 
 def is_claim(leaf: WrittenNode) -> bool:
     """Tell whether a leaf's claim was judged, or failed by its pages or an error."""
-    return leaf.evidence is not None and leaf.evidence.decided_by in _OF_CLAIMS
+    return leaf.grounds.decided_by in _OF_CLAIMS
 
 
 def claim_facts(leaf: WrittenNode) -> ClaimFacts:
     """Return how far a leaf's verdict can be relied on."""
-    evidence = leaf.evidence
-    if evidence is None:
-        return ClaimFacts(frozenset(), is_voted=False, is_split=False)
+    evidence = leaf.grounds
     is_voted = is_split = is_declined = False
     quotes: list[QuoteMatch] = []
     # Plain loops: a benchmark has tens of thousands of leaves.
@@ -88,11 +86,9 @@ def _reservations(evidence: Evidence) -> set[Reservation]:
     if evidence.flags:
         found.add("flagged")
     for check in _decisive(evidence.pages):
-        if check.page is None:
-            continue
-        if check.page.troubles:
+        if check.shown.troubles:
             found.add("suspect_page")
-        if check.page.flags:
+        if check.shown.flags:
             found.add("flagged")
     return found
 
@@ -110,16 +106,11 @@ def extraction_reservations(record: ExtractionRecord) -> frozenset[Reservation]:
         found.add("page_not_had")
     if record.declined:
         found.add("declined")
-    if record.page is not None and record.page.troubles:
+    if record.shown.troubles:
         found.add("suspect_page")
-    if record.page is not None and record.page.flags:
+    if record.shown.flags:
         found.add("flagged")
     return frozenset(found)
-
-
-def page_checks(leaf: WrittenNode) -> Sequence[PageCheck]:
-    """Return the pages that a claim was held against."""
-    return () if leaf.evidence is None else leaf.evidence.pages
 
 
 @dataclass(slots=True)
@@ -142,14 +133,14 @@ class PageFacts:
     def of(cls, leaf: WrittenNode) -> PageFacts:
         """Return the facts of a leaf."""
         facts = cls()
-        checks = page_checks(leaf)
+        checks = leaf.grounds.pages
         for check in _decisive(checks):
-            facts.troubles.update(check.page.troubles if check.page is not None else ())
+            facts.troubles.update(check.shown.troubles)
         for check in checks:
             if check.outcome == "unavailable":
                 facts.unavailable.append(check.url)
-            if check.page is not None and check.page.flags:
+            if check.shown.flags:
                 facts.flagged.append(check.url)
-            for note in check.page.notes if check.page is not None else ():
+            for note in check.shown.notes:
                 facts.is_shown_in_part |= TO_THIS_JUDGE in note
         return facts

@@ -322,9 +322,8 @@ class ResultFile(BaseModel):
 
     def _votes(self) -> Iterator[Vote]:
         for leaf in self.leaves():
-            if leaf.evidence is not None:
-                for votes in vote_groups(leaf.evidence):
-                    yield from votes
+            for votes in vote_groups(leaf.grounds):
+                yield from votes
 
     # The checksum
 

@@ -15,7 +15,6 @@ from mind2web2.results.claim_facts import (
     claim_facts,
     extraction_reservations,
     is_claim,
-    page_checks,
 )
 from mind2web2.results.provenance import Provenance, Served
 from mind2web2.results.result_file import ResultFile
@@ -195,6 +194,6 @@ def _versions(result: ResultFile, made_from: Provenance | None) -> dict[str, str
 
 
 def _capture_days(leaves: Iterable[WrittenNode]) -> tuple[str, ...]:
-    pages = [check.page for leaf in leaves for check in page_checks(leaf)]
-    days = [page.captured_at[:10] for page in pages if page is not None and page.captured_at]
+    moments = [check.shown.captured_at for leaf in leaves for check in leaf.grounds.pages]
+    days = [moment[:10] for moment in filter(None, moments)]
     return (min(days), max(days)) if days else ()

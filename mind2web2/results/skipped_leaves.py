@@ -8,10 +8,6 @@ from collections.abc import Iterable, Sequence
 from mind2web2.rubric.written_tree import WrittenNode
 
 
-def _prerequisites(leaf: WrittenNode) -> Sequence[str]:
-    return () if leaf.evidence is None else leaf.evidence.prerequisites
-
-
 def skipped_behind(
     root: WrittenNode, leaves: Sequence[WrittenNode], failing_leaves: Iterable[int]
 ) -> set[int]:
@@ -30,7 +26,9 @@ def skipped_behind(
             for leaf in leaves
             if id(leaf) in skipped
             or any(
-                id(node) in failing for name in _prerequisites(leaf) for node in by_id.get(name, ())
+                id(node) in failing
+                for name in leaf.grounds.prerequisites
+                for node in by_id.get(name, ())
             )
         }
         is_changed = not found <= failed

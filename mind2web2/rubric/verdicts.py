@@ -252,6 +252,9 @@ class PageShown(BaseModel):
     captured_by: str | None = None
 
 
+_NOTHING_SHOWN = PageShown(kind="web", sha256=None, text_chars=0, text_chars_stored=0, images=0)
+
+
 class PageCheck(BaseModel):
     """One source page held against the claim."""
 
@@ -262,6 +265,11 @@ class PageCheck(BaseModel):
     reason: str | None = None
     page: PageShown | None = None
     votes: tuple[Vote, ...] = ()
+
+    @property
+    def shown(self) -> PageShown:
+        """Return what the judge was shown of the page: nothing of an unavailable one."""
+        return self.page or _NOTHING_SHOWN
 
 
 class Evidence(BaseModel):
@@ -292,6 +300,9 @@ class Evidence(BaseModel):
     blocked_by: str | None = None
     flags: tuple[Flag, ...] = ()
     prerequisites: tuple[str, ...] = ()
+
+
+NO_EVIDENCE = Evidence(decided_by="script")
 
 
 @dataclass(frozen=True, slots=True)
@@ -331,6 +342,11 @@ class ExtractionRecord(BaseModel):
     unavailable: str | None = None
     declined: str | None = None
     judgment: str | None = None
+
+    @property
+    def shown(self) -> PageShown:
+        """Return what the judge was shown of the page, nothing where it read the answer alone."""
+        return self.page or _NOTHING_SHOWN
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from typing import Annotated, Literal, NamedTuple
 
 from pydantic import BaseModel, ConfigDict, Field, StrictBool, ValidationError
 
-from mind2web2.rubric.verdicts import Evidence, Outcome, Status, Vote
+from mind2web2.rubric.verdicts import NO_EVIDENCE, Evidence, Outcome, Status, Vote
 from mind2web2.utils.json_text import JsonObject, mappings, read_leniently
 
 WrittenScore = Annotated[float, Field(strict=True, ge=0, le=1, allow_inf_nan=False)]
@@ -56,6 +56,11 @@ class WrittenNode(BaseModel):
     tags: tuple[str, ...] = ()
     children: tuple[WrittenNode, ...] = ()
     is_sound: bool = True
+
+    @property
+    def grounds(self) -> Evidence:
+        """Return the evidence; a leaf without any has one that says nothing."""
+        return self.evidence or NO_EVIDENCE
 
     @property
     def is_passed(self) -> bool:

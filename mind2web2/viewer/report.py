@@ -16,7 +16,6 @@ from pathlib import Path
 
 from mind2web2 import __version__
 from mind2web2.errors import ResultWriteError
-from mind2web2.results.claim_facts import page_checks
 from mind2web2.results.stored_results import LoadedResult
 from mind2web2.utils.files import check_replaceable, stage_file
 from mind2web2.viewer.catalog import Catalog
@@ -182,7 +181,7 @@ def _doubts(catalog: Catalog, content: ReportContent) -> Json:
 
 def _cited_pages(key: AnswerKey, found: LoadedResult | None) -> list[PageKey]:
     trees = () if found is None else found.content.trees
-    urls = [check.url for tree in trees for node in tree.walk() for check in page_checks(node)]
+    urls = [check.url for tree in trees for node in tree.walk() for check in node.grounds.pages]
     return [PageKey(key.agent, key.task, url) for url in urls]
 
 

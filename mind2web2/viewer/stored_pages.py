@@ -177,12 +177,12 @@ def _votes(
 ) -> Iterator[tuple[str, Evidence, PageCheck | None, Vote]]:
     """Yield the task's text, and each vote of a result with its evidence and page."""
     for tree in result.trees:
-        for evidence in (node.evidence for node in tree.walk() if node.evidence is not None):
-            for vote in evidence.votes:
-                yield tree.desc, evidence, None, vote
-            for check in evidence.pages:
+        for node in tree.walk():
+            for vote in node.grounds.votes:
+                yield tree.desc, node.grounds, None, vote
+            for check in node.grounds.pages:
                 for vote in check.votes:
-                    yield tree.desc, evidence, check, vote
+                    yield tree.desc, node.grounds, check, vote
 
 
 def _request(result: ResultFile, messages: list[Message]) -> ChatRequest:

@@ -98,7 +98,7 @@ def _passed_leaves(result: ResultFile) -> Iterator[tuple[WrittenNode, WrittenNod
     """Yield each leaf that passed on a page, behind the root of its tree."""
     for root in result.trees:
         for leaf in root.leaves():
-            if leaf.is_passed and leaf.evidence is not None and leaf.evidence.pages:
+            if leaf.is_passed and leaf.grounds.pages:
                 yield root, leaf
 
 
@@ -106,8 +106,8 @@ def _claims_of(
     task_id: str, answer_name: str, root: WrittenNode, leaf: WrittenNode
 ) -> Iterator[PassedClaim]:
     """Yield the leaf's claim on each page that supports it by a passage that was found."""
-    evidence = leaf.evidence
-    if evidence is None or evidence.claim is None:
+    evidence = leaf.grounds
+    if evidence.claim is None:
         return
     for check in evidence.pages:
         vote = _quoting_vote(check)
@@ -120,7 +120,7 @@ def _claims_of(
                 claim=evidence.claim,
                 instruction=evidence.additional_instruction,
                 url=check.url,
-                page_sha256=None if check.page is None else check.page.sha256,
+                page_sha256=check.shown.sha256,
                 quote=vote.quote,
                 reason=vote.reasoning,
             )

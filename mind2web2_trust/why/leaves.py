@@ -10,7 +10,7 @@ from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from mind2web2.plugin import Rescoring, ResultFile, WrittenNode, judgments_named, page_checks
+from mind2web2.plugin import Rescoring, ResultFile, WrittenNode, judgments_named
 
 
 @dataclass(frozen=True)
@@ -35,12 +35,12 @@ class Leaf:
     @property
     def claim(self) -> str | None:
         """Return what was judged, ``None`` where nothing was."""
-        return None if self.node.evidence is None else self.node.evidence.claim or None
+        return self.node.grounds.claim or None
 
     @property
     def pages(self) -> Sequence[str]:
         """Return the URLs of the pages that it was judged on."""
-        return [check.url for check in page_checks(self.node)]
+        return [check.url for check in self.node.grounds.pages]
 
     @property
     def judgments(self) -> set[str]:
@@ -50,8 +50,7 @@ class Leaf:
     @property
     def is_skipped(self) -> bool:
         """Tell whether it was not judged, because a leaf before it failed."""
-        evidence = self.node.evidence
-        return evidence is not None and evidence.decided_by == "prerequisite"
+        return self.node.grounds.decided_by == "prerequisite"
 
     def worth_beside(self, other: Leaf) -> float:
         """Return by how much the score of the tree falls with another leaf's verdict here."""

@@ -262,9 +262,8 @@ class _AnswerPage:
             ),
             soft_wrap=True,
         )
-        claim = None if node.evidence is None else node.evidence.claim
         # The root's description is the task's whole text.
-        if depth and node.desc not in ("", claim, node.id):
+        if depth and node.desc not in ("", node.grounds.claim, node.id):
             self._text(node.desc, indent + _INDENT * 2)
         if arithmetic is not None:
             self._text(make_visible(arithmetic), indent + _INDENT * 2)
@@ -272,8 +271,7 @@ class _AnswerPage:
             self._text(text, indent + _INDENT * 2)
 
     def _reasons(self, node: WrittenNode) -> Iterator[str]:
-        if node.evidence is not None:
-            yield from self._evidence_lines(node.evidence)
+        yield from self._evidence_lines(node.grounds)
         if node.superseded is not None:
             yield (
                 f"Its own verdict was {node.superseded.status}, but an earlier part of the "
@@ -312,7 +310,7 @@ class _AnswerPage:
             for text in () if check.page is None else (_shown_text(check.page), *check.page.notes):
                 self._text(text, _INDENT * 2)
             files = () if cache is None else cache.page_files(url)
-            sha256 = None if check.page is None else check.page.sha256
+            sha256 = check.shown.sha256
             if sha256 and (cache is None or cache.digest(url) != sha256):
                 state = "has changed since it was judged" if files else "is no longer stored"
                 self._text(f"The page {state}.", _INDENT * 2)

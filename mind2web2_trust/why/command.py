@@ -51,11 +51,12 @@ def run(options: argparse.Namespace, folders: Sequence[Path], task_ids: Sequence
     """
     settings = settings_of(options)
     sides = _sides(options, folders, task_ids, settings)
-    found = asyncio.run(_explained(sides, settings if options.ask else None))
+    is_asked = options.ask and not options.estimate
+    found = asyncio.run(_explained(sides, settings if is_asked else None))
     if options.json:
         plain_console().print_json(found.model_dump_json())
     else:
-        print_explanation(plain_console(), found, is_asked=options.ask)
+        print_explanation(plain_console(), found, is_asked=is_asked)
     # The viewer shows two agents, with all their tasks.
     if len(folders) == 2 and not task_ids:
         _keep(sides[1].folder / WHY_FILE, found)

@@ -142,7 +142,9 @@ def _add_compare(commands: Subcommands) -> None:
     parser.add_json_option()
     add_correction_roots(parser)
     parser.add_folder_options()
-    parser.set_defaults(run="mind2web2.cli.results.compare", why=False, ask=False, changes=[])
+    parser.set_defaults(
+        run="mind2web2.cli.results.compare", why=False, ask=False, estimate=False, changes=[]
+    )
     # The rest is another package's, which may not be installed.
     if find_spec("mind2web2_trust") is not None:
         _add_why(parser)
@@ -170,5 +172,11 @@ def _add_why(parser: CommandParser) -> None:
         action="store_true",
         help="with --why: ask the judges for the replies that are missing; they are stored with "
         "the second side's",
+    )
+    parser.add_argument(
+        "--estimate",
+        action="store_true",
+        help="with --ask: print how many replies are missing and what they would cost, and ask "
+        "nothing",
     )
     parser.add_settings(["max_cost", "max_llm_requests"])

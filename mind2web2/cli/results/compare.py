@@ -39,8 +39,8 @@ def run(options: argparse.Namespace) -> int:
             options, [_results_folder(settings, name) for name in names], chosen_tasks(settings)
         )
         return status
-    if options.changes or options.ask:
-        raise UsageError("--with and --ask go with --why")
+    if options.changes or options.ask or options.estimate:
+        raise UsageError("--with, --ask and --estimate go with --why")
     if len(set(names)) < max(2, len(names)):
         raise UsageError(
             f"name at least two agents, each one once: {program()} compare {names[0]} OTHER_AGENT"

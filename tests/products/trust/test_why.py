@@ -61,6 +61,8 @@ def test_several_changes_sum_to_the_difference(changes):
     assert bounds["missing"] > 0
     assert all(share["least"] <= share["most"] for share in bounds["shares"])
     asked = len(changes.judge.asked)
+    assert why(AGENT, "other", "--ask", "--estimate", status=1) == bounds
+    assert len(changes.judge.asked) == asked
     found = why(AGENT, "other", "--ask")
     assert len(changes.judge.asked) - asked == bounds["missing"]
     parts = share_by_cause(found)
@@ -176,7 +178,7 @@ def test_what_one_reads(changes):
         ([AGENT, "--why", "--with", "votes=two"], "--with votes=two: "),
         ([AGENT, "--why", "--with", "eval_version=v9"], "no eval version v9"),
         ([AGENT, "nobody", "--why"], "no results of agent nobody"),
-        ([AGENT, "nobody", "--ask"], "--with and --ask go with --why"),
+        ([AGENT, "nobody", "--ask"], "--with, --ask and --estimate go with --why"),
         ([AGENT, "--why", "--with", "cache_root=cash"], "there is no folder cash/bot"),
         ([AGENT, "--why", "--with", "llm_provider=replay"], "--with llm_provider=replay: "),
         ([AGENT, AGENT, "--why", "--with", "votes=1"], "bot has results of its own"),

@@ -38,10 +38,7 @@ if TYPE_CHECKING:
     from mind2web2.capture.office import office_html as office_html
     from mind2web2.capture.page.documents import FetchedDocument as FetchedDocument
     from mind2web2.capture.pdf import text_of as text_of
-    from mind2web2.cli.console import line as line
-    from mind2web2.cli.console import plain_console as plain_console
-    from mind2web2.cli.console import print_table as print_table
-    from mind2web2.cli.console import warnings_on as warnings_on
+    from mind2web2.cli.console import PlainConsole as PlainConsole
     from mind2web2.cli.crawl_display import CrawlDisplay as CrawlDisplay
     from mind2web2.cli.displays import LiveDisplay as LiveDisplay
     from mind2web2.cli.displays import duration_text as duration_text
@@ -54,19 +51,12 @@ if TYPE_CHECKING:
     from mind2web2.cli.options import settings_of as settings_of
     from mind2web2.cli.results.corrections import sample_lines as sample_lines
     from mind2web2.cli.scorer_options import scorer_of as scorer_of
-    from mind2web2.errors import AnswerError as AnswerError
-    from mind2web2.errors import CacheMiss as CacheMiss
-    from mind2web2.errors import CaptureError as CaptureError
-    from mind2web2.errors import DocumentError as DocumentError
-    from mind2web2.errors import JudgeError as JudgeError
     from mind2web2.errors import JudgeOutputError as JudgeOutputError
     from mind2web2.errors import JudgeUnusableError as JudgeUnusableError
     from mind2web2.errors import JudgmentMissingError as JudgmentMissingError
     from mind2web2.errors import MachineError as MachineError
     from mind2web2.errors import Mind2Web2Error as Mind2Web2Error
-    from mind2web2.errors import ResultWriteError as ResultWriteError
     from mind2web2.errors import UsageError as UsageError
-    from mind2web2.errors import WorkerError as WorkerError
     from mind2web2.hooks import Export as Export
     from mind2web2.hooks import Listener as Listener
     from mind2web2.hooks import ListenerOpener as ListenerOpener
@@ -171,7 +161,6 @@ if TYPE_CHECKING:
     from mind2web2.scripts.made_up import shapes_of as shapes_of
     from mind2web2.scripts.policies import PolicyRun as PolicyRun
     from mind2web2.scripts.policies import PolicyScript as PolicyScript
-    from mind2web2.scripts.policies import RunTimeoutError as RunTimeoutError
     from mind2web2.scripts.policies import Surroundings as Surroundings
     from mind2web2.scripts.rubric_file import ANSWER_EXTRACTION as ANSWER_EXTRACTION
     from mind2web2.scripts.rubric_file import RUBRIC_SUFFIX as RUBRIC_SUFFIX
@@ -200,11 +189,7 @@ if TYPE_CHECKING:
     from mind2web2.statistics.uncertainty import bootstrap_intervals as bootstrap_intervals
     from mind2web2.statistics.uncertainty import wilson as wilson
     from mind2web2.urls.markdown import Address as Address
-    from mind2web2.urls.markdown import blanked as blanked
-    from mind2web2.urls.markdown import is_outside as is_outside
-    from mind2web2.urls.markdown import links_in as links_in
-    from mind2web2.urls.markdown import outermost as outermost
-    from mind2web2.urls.markdown import shown_addresses as shown_addresses
+    from mind2web2.urls.markdown import AddressText as AddressText
     from mind2web2.urls.parts import lookup_key as lookup_key
     from mind2web2.urls.parts import normalize_url_for_browser as normalize_url_for_browser
     from mind2web2.urls.parts import split_url as split_url
@@ -224,9 +209,7 @@ if TYPE_CHECKING:
     from mind2web2.utils.hidden_keys import hide_memory as hide_memory
     from mind2web2.utils.json_text import JsonObject as JsonObject
     from mind2web2.utils.json_text import mapping as mapping
-    from mind2web2.utils.junit import JUnitCase as JUnitCase
-    from mind2web2.utils.junit import JUnitSuite as JUnitSuite
-    from mind2web2.utils.junit import junit_xml as junit_xml
+    from mind2web2.utils.junit import JUnitReport as JUnitReport
     from mind2web2.utils.names import check_name as check_name
     from mind2web2.utils.names import name_list as name_list
     from mind2web2.utils.names import natural_key as natural_key
@@ -256,16 +239,9 @@ if TYPE_CHECKING:
     from mind2web2.verification.single_questions import GivenPages as GivenPages
     from mind2web2.verification.single_questions import SingleQuestion as SingleQuestion
     from mind2web2.verification.single_questions import ask_all as ask_all
-    from mind2web2.viewer.catalog import Catalog as Catalog
     from mind2web2.viewer.keys import AnswerKey as AnswerKey
-    from mind2web2.viewer.keys import Json as Json
-    from mind2web2.viewer.markdown import Node as Node
     from mind2web2.viewer.markdown import markdown_tree as markdown_tree
-    from mind2web2.viewer.report import Block as Block
-    from mind2web2.viewer.report import ReportContent as ReportContent
-    from mind2web2.viewer.report import answer_blocks as answer_blocks
-    from mind2web2.viewer.report import pack as pack
-    from mind2web2.viewer.report import write_file as write_file
+    from mind2web2.viewer.report import write_view as write_view
 
 HOMES = {
     "changed_pages": "mind2web2.analysis.changed_pages",
@@ -296,10 +272,7 @@ HOMES = {
     "office_html": "mind2web2.capture.office",
     "FetchedDocument": "mind2web2.capture.page.documents",
     "text_of": "mind2web2.capture.pdf",
-    "line": "mind2web2.cli.console",
-    "plain_console": "mind2web2.cli.console",
-    "print_table": "mind2web2.cli.console",
-    "warnings_on": "mind2web2.cli.console",
+    "PlainConsole": "mind2web2.cli.console",
     "CrawlDisplay": "mind2web2.cli.crawl_display",
     "duration_text": "mind2web2.cli.displays",
     "LiveDisplay": "mind2web2.cli.displays",
@@ -312,19 +285,12 @@ HOMES = {
     "Subcommands": "mind2web2.cli.options",
     "sample_lines": "mind2web2.cli.results.corrections",
     "scorer_of": "mind2web2.cli.scorer_options",
-    "AnswerError": "mind2web2.errors",
-    "CacheMiss": "mind2web2.errors",
-    "CaptureError": "mind2web2.errors",
-    "DocumentError": "mind2web2.errors",
-    "JudgeError": "mind2web2.errors",
     "JudgeOutputError": "mind2web2.errors",
     "JudgeUnusableError": "mind2web2.errors",
     "JudgmentMissingError": "mind2web2.errors",
     "MachineError": "mind2web2.errors",
     "Mind2Web2Error": "mind2web2.errors",
-    "ResultWriteError": "mind2web2.errors",
     "UsageError": "mind2web2.errors",
-    "WorkerError": "mind2web2.errors",
     "Export": "mind2web2.hooks",
     "Listener": "mind2web2.hooks",
     "ListenerOpener": "mind2web2.hooks",
@@ -361,6 +327,7 @@ HOMES = {
     "endpoint_of": "mind2web2.llm_client.settings",
     "Archive": "mind2web2.pages.archive",
     "DEFAULT_ARCHIVE_URL": "mind2web2.pages.archive",
+    "default_barred": "mind2web2.pages.barred",
     "screenshot_bytes": "mind2web2.pages.cache_files",
     "AgentCache": "mind2web2.pages.cited_pages",
     "TaskCitations": "mind2web2.pages.cited_pages",
@@ -369,7 +336,6 @@ HOMES = {
     "PageLibrary": "mind2web2.pages.library",
     "PageRequest": "mind2web2.pages.library",
     "PageSettings": "mind2web2.pages.prepared_page",
-    "default_barred": "mind2web2.pages.barred",
     "answer_file": "mind2web2.results.answers",
     "AnswerFile": "mind2web2.results.answers",
     "AnswerJob": "mind2web2.results.answers",
@@ -429,7 +395,6 @@ HOMES = {
     "shapes_of": "mind2web2.scripts.made_up",
     "PolicyRun": "mind2web2.scripts.policies",
     "PolicyScript": "mind2web2.scripts.policies",
-    "RunTimeoutError": "mind2web2.scripts.policies",
     "Surroundings": "mind2web2.scripts.policies",
     "ANSWER_EXTRACTION": "mind2web2.scripts.rubric_file",
     "RUBRIC_SUFFIX": "mind2web2.scripts.rubric_file",
@@ -458,11 +423,7 @@ HOMES = {
     "Interval": "mind2web2.statistics.uncertainty",
     "wilson": "mind2web2.statistics.uncertainty",
     "Address": "mind2web2.urls.markdown",
-    "blanked": "mind2web2.urls.markdown",
-    "is_outside": "mind2web2.urls.markdown",
-    "links_in": "mind2web2.urls.markdown",
-    "outermost": "mind2web2.urls.markdown",
-    "shown_addresses": "mind2web2.urls.markdown",
+    "AddressText": "mind2web2.urls.markdown",
     "lookup_key": "mind2web2.urls.parts",
     "normalize_url_for_browser": "mind2web2.urls.parts",
     "split_url": "mind2web2.urls.parts",
@@ -482,9 +443,7 @@ HOMES = {
     "hide_memory": "mind2web2.utils.hidden_keys",
     "JsonObject": "mind2web2.utils.json_text",
     "mapping": "mind2web2.utils.json_text",
-    "junit_xml": "mind2web2.utils.junit",
-    "JUnitCase": "mind2web2.utils.junit",
-    "JUnitSuite": "mind2web2.utils.junit",
+    "JUnitReport": "mind2web2.utils.junit",
     "check_name": "mind2web2.utils.names",
     "name_list": "mind2web2.utils.names",
     "natural_key": "mind2web2.utils.names",
@@ -514,16 +473,9 @@ HOMES = {
     "GivenPage": "mind2web2.verification.single_questions",
     "GivenPages": "mind2web2.verification.single_questions",
     "SingleQuestion": "mind2web2.verification.single_questions",
-    "Catalog": "mind2web2.viewer.catalog",
     "AnswerKey": "mind2web2.viewer.keys",
-    "Json": "mind2web2.viewer.keys",
     "markdown_tree": "mind2web2.viewer.markdown",
-    "Node": "mind2web2.viewer.markdown",
-    "answer_blocks": "mind2web2.viewer.report",
-    "Block": "mind2web2.viewer.report",
-    "pack": "mind2web2.viewer.report",
-    "ReportContent": "mind2web2.viewer.report",
-    "write_file": "mind2web2.viewer.report",
+    "write_view": "mind2web2.viewer.report",
 }
 
 

@@ -4,7 +4,12 @@ from __future__ import annotations
 
 import argparse
 
-from mind2web2.plugin import check_name, line, plain_console, program, settings_of
+from mind2web2.plugin import (
+    PlainConsole,
+    check_name,
+    program,
+    settings_of,
+)
 from mind2web2_authoring.new_task import new_task
 
 
@@ -19,8 +24,8 @@ def run(options: argparse.Namespace) -> int:
         question=options.question,
         as_script=options.python,
     )
-    console = plain_console()
+    console = PlainConsole()
     for path in written:
-        line(console, f"written: {path}")
-    line(console, f"Next: {program()} rehearse {task_id} --write_cases")
+        console.print_line(f"written: {path}")
+    console.print_line(f"Next: {program()} rehearse {task_id} --write_cases")
     return 0

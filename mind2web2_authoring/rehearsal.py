@@ -16,7 +16,6 @@ from mind2web2.plugin import (
     OwnPrice,
     PolicyRun,
     PolicyScript,
-    RunTimeoutError,
     Surroundings,
     Usage,
     UsageError,
@@ -178,8 +177,6 @@ def rehearse_task(plan: RehearsalPlan) -> TaskRehearsal:
         return asyncio.run(_Rehearsal(plan).report())
     except (Mind2Web2Error, OSError) as error:
         text = " ".join(str(error).split())
-        if isinstance(error, RunTimeoutError):
-            text += ": correct it, or give it longer by --timeout S"
         return TaskRehearsal(
             plan.task_id, "faulty", findings=(Finding("script fails", text),), error=text
         )

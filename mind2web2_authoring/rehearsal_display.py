@@ -10,7 +10,12 @@ from dataclasses import dataclass, field
 from rich.console import RenderableType
 from rich.text import Text
 
-from mind2web2.plugin import LiveDisplay, counted, duration_text, plain_console
+from mind2web2.plugin import (
+    LiveDisplay,
+    PlainConsole,
+    counted,
+    duration_text,
+)
 
 
 @dataclass
@@ -30,7 +35,7 @@ class RehearsalDisplay(LiveDisplay):
     """Shows on standard error how many tasks are done, and which takes longest."""
 
     def __init__(self, progress: RehearsalProgress) -> None:
-        super().__init__(plain_console(file=sys.stderr, outlives_reader=True))
+        super().__init__(PlainConsole(file=sys.stderr, outlives_reader=True))
         self._progress = progress
 
     def news(self) -> Iterator[str]:

@@ -9,20 +9,16 @@ from pathlib import Path
 from textwrap import shorten
 
 from pydantic import TypeAdapter
-from rich.console import Console
 
 from mind2web2 import Score, Scorer
 from mind2web2.plugin import (
-    JUnitCase,
-    JUnitSuite,
+    JUnitReport,
+    PlainConsole,
     ResultFile,
     UsageError,
     counted,
     dollars,
     hide_memory,
-    junit_xml,
-    line,
-    plain_console,
     read_rubric,
     scorer_of,
     script_of,
@@ -70,7 +66,7 @@ def run(options: argparse.Namespace) -> int:
                 _judge_cases(scorer, plan, report)
                 for plan, report in zip(plans, reports, strict=True)
             ]
-    console = plain_console()
+    console = PlainConsole()
     if options.json:
         console.print_json(_REPORTS.dump_json(reports).decode())
     elif options.tasks or options.verbose:
@@ -90,9 +86,9 @@ def _convert(files: Sequence[str], script: Path | None) -> int:
         raise UsageError("name one rubric file, such as eval_scripts/VERSION/TASK.yaml")
     rubric = read_rubric(Path(files[0])).rubric
     if script is None:
-        console = plain_console()
+        console = PlainConsole()
         for text in tree_lines(rubric):
-            line(console, text)
+            console.print_line(text)
         return 0
     if script.exists():
         raise UsageError(f"{script} is there already: name another file")
@@ -139,31 +135,31 @@ def _first_shortfall(score: Score) -> str:
 
 
 def _print(
-    console: Console, reports: Sequence[TaskRehearsal], model: str, *, is_verbose: bool
+    console: PlainConsole, reports: Sequence[TaskRehearsal], model: str, *, is_verbose: bool
 ) -> None:
     for report in reports:
         reason = f": {report.reason}" if report.verdict == "cannot tell" else ""
-        line(console, f"{report.task_id}: {report.verdict}{reason}")
+        console.print_line(f"{report.task_id}: {report.verdict}{reason}")
         if is_verbose:
-            line(console, f"    {report.question}")
+            console.print_line(f"    {report.question}")
         shown = report.findings if is_verbose else report.certain[:_MAX_FINDINGS]
         for finding in shown:
-            line(console, f"    {finding}")
+            console.print_line(f"    {finding}")
             if finding.cure:
-                line(console, f"        {finding.cure}")
+                console.print_line(f"        {finding.cure}")
         more = len(report.findings) - len(shown)
         if more:
-            line(console, f"    and {more} more: -v")
+            console.print_line(f"    and {more} more: -v")
         if report.is_made_up and not report.reason:
-            line(console, "    tried with made-up values: write perfect.md to try yours")
+            console.print_line("    tried with made-up values: write perfect.md to try yours")
         if report.reason and report.verdict != "cannot tell":
-            line(console, f"    more cannot be told: {report.reason}")
+            console.print_line(f"    more cannot be told: {report.reason}")
         for case in report.cases if is_verbose else ():
-            line(console, f"    case {case.name}: {case}")
+            console.print_line(f"    case {case.name}: {case}")
         if report.program_order:
-            line(console, f"    runs in program order, which is slow: {report.program_order}")
+            console.print_line(f"    runs in program order, which is slow: {report.program_order}")
         for path in report.written:
-            line(console, f"    written: {_short_path(path)}")
+            console.print_line(f"    written: {_short_path(path)}")
         amounts = report.amounts
         if amounts.judgments:
             each = (
@@ -171,18 +167,17 @@ def _print(
                 if amounts.cost_usd is None
                 else f"about {_price(report)} an answer by {model}"
             )
-            line(
-                console,
+            console.print_line(
                 f"    {counted(amounts.leaves, 'leaf')}, {counted(amounts.judgments, 'judgment')}, "
                 f"{counted(amounts.pages, 'page')}; {each}",
             )
-    line(console, _totals(reports))
+    console.print_line(_totals(reports))
 
 
-def _print_table(console: Console, reports: Sequence[TaskRehearsal], *, is_run: bool) -> None:
+def _print_table(console: PlainConsole, reports: Sequence[TaskRehearsal], *, is_run: bool) -> None:
     width = max(len(report.task_id) for report in reports)
     heads = "leaves  judgments        $" if is_run else "question"
-    line(console, f"{'task':<{width}}  verdict      {heads}  findings; the worst")
+    console.print_line(f"{'task':<{width}}  verdict      {heads}  findings; the worst")
     for report in reports:
         amounts, worst = report.amounts, report.reason
         if report.findings:
@@ -190,10 +185,10 @@ def _print_table(console: Console, reports: Sequence[TaskRehearsal], *, is_run: 
         middle = f"{amounts.leaves:6}  {amounts.judgments:9}  {_price(report):>7}"
         if not is_run:
             middle = shorten(report.question, _QUESTION_CHARS, placeholder="…")
-        line(
-            console, f"{report.task_id:<{width}}  {report.verdict:<11}  {middle}  {worst}".rstrip()
+        console.print_line(
+            f"{report.task_id:<{width}}  {report.verdict:<11}  {middle}  {worst}".rstrip()
         )
-    line(console, _totals(reports))
+    console.print_line(_totals(reports))
 
 
 def _totals(reports: Sequence[TaskRehearsal]) -> str:
@@ -219,15 +214,12 @@ def _short_path(path: str) -> str:
 
 
 def _write_junit(path: Path, reports: Sequence[TaskRehearsal]) -> None:
-    write_whole(path, junit_xml([_suite(report) for report in reports]))
-
-
-def _suite(report: TaskRehearsal) -> JUnitSuite:
-    task_id = report.task_id
-    cases = [
-        JUnitCase(task_id, each.kind, f"{each}; {each.cure}".removesuffix("; "))
-        for each in report.findings
-    ]
-    if report.verdict == "cannot tell":
-        cases.append(JUnitCase(task_id, report.verdict, report.reason))
-    return JUnitSuite(task_id, cases or [JUnitCase(task_id, "rehearsal")])
+    junit = JUnitReport()
+    for report in reports:
+        for each in report.findings:
+            trouble = f"{each}; {each.cure}".removesuffix("; ")
+            junit.add(report.task_id, each.kind, trouble)
+        # A sound task, and one of which nothing can be told.
+        if not report.findings:
+            junit.add(report.task_id, report.verdict, report.reason or None)
+    write_whole(path, junit.content())

@@ -11,11 +11,10 @@ from pathlib import Path
 from mind2web2.plugin import (
     INTERRUPTED,
     MAX_WORKERS,
-    MachineError,
+    Mind2Web2Error,
     RunSettings,
     Surroundings,
     UsageError,
-    WorkerError,
     counted,
     find_tasks,
     run_in_worker,
@@ -101,7 +100,7 @@ async def _rehearse(
             progress.running[plan.task_id] = time.monotonic()
             try:
                 report = await run_in_worker(rehearse_task, plan, timeout_s=_TASK_TIMEOUT_S)
-            except (WorkerError, MachineError) as error:
+            except Mind2Web2Error as error:
                 reason = f"the rehearsal of {plan.script.name} was stopped: {error}"
                 finding = Finding("script fails", reason)
                 report = TaskRehearsal(plan.task_id, "faulty", findings=(finding,), error=reason)

@@ -11,11 +11,7 @@ from dataclasses import replace
 
 from mind2web2.plugin import (
     Address,
-    blanked,
-    is_outside,
-    links_in,
-    outermost,
-    shown_addresses,
+    AddressText,
     undo_markdown_escapes,
 )
 
@@ -59,17 +55,15 @@ _PAGE = re.compile(r"https?://[^/]*(?:\.|localhost|\])|www\.|(?!https?:)[^/]+/."
 
 def addresses_in(text: str) -> list[Address]:
     """Return the addresses of a text in order; the address of a link within the text is empty."""
-    links = outermost([*links_in(text), *_identifiers(text, _DOI_ADDRESS)])
-    rest = blanked(text, links)
-    shown = [each for each in shown_addresses(rest) if _PAGE.match(each.url)]
-    rest = blanked(rest, sorted(shown, key=lambda each: each.start))
-    identifiers = outermost([*_identifiers(rest, _IDENTIFIER), *_catalogue_numbers(rest)])
-    found = [*map(_within, links), *shown, *identifiers]
+    rest = AddressText(text)
+    found = list(map(_within, rest.take([*rest.links(), *_identifiers(text, _DOI_ADDRESS)])))
+    found += rest.take(each for each in rest.shown() if _PAGE.match(each.url))
+    found += rest.take([*_identifiers(rest.rest, _IDENTIFIER), *_catalogue_numbers(rest.rest)])
     return sorted(found, key=lambda address: address.start)
 
 
 def _within(link: Address) -> Address:
-    is_source = is_outside(link.url) or _IDENTIFIER.fullmatch(link.url)
+    is_source = link.is_outside or _IDENTIFIER.fullmatch(link.url)
     return link if is_source else replace(link, url="")
 
 

@@ -11,14 +11,13 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
 
-from rich.console import Console
-
 from mind2web2.plugin import (
     STORE_NAME,
     AgentCache,
     CrawlDisplay,
     CrawlProgress,
     PathConfig,
+    PlainConsole,
     RunSettings,
     answer_results_dir,
     command_line,
@@ -26,8 +25,6 @@ from mind2web2.plugin import (
     judge_client,
     judge_spec,
     latest_result,
-    line,
-    plain_console,
     prepare_settings,
     print_estimate,
     read_answer,
@@ -191,7 +188,7 @@ def _status_of(
         check.write()
     command = _Command(
         prepare_settings(given),
-        plain_console(),
+        PlainConsole(),
         archive_url=options.archive_url,
         uses_archive=options.archive,
         email=options.open_copies,
@@ -206,7 +203,7 @@ def _status_of(
         # Before pages are captured: it says what a judge needs that is missing.
         judge_client(judge_spec(given))
     if not has_key and not options.no_judge:
-        line(command.console, _NO_KEY)
+        command.console.print_line(_NO_KEY)
     if given.captures_pages:
         for check in checks:
             if status := command.capture(check):
@@ -222,7 +219,7 @@ def _write(path: Path, text: str) -> None:
 @dataclass(frozen=True)
 class _Command:
     settings: RunSettings
-    console: Console
+    console: PlainConsole
     archive_url: str
     uses_archive: bool
     email: str
@@ -249,7 +246,7 @@ class _Command:
             return 0
 
         stopped = "Stopped. The pages so far are kept: the same command continues from here."
-        return run_to_exit(captured(), lambda: line(self.console, stopped))
+        return run_to_exit(captured(), lambda: self.console.print_line(stopped))
 
     def print_hints(self, checks: Sequence[Check]) -> int:
         """Print and write what may be wrong without a judge, and return the exit status."""
@@ -260,7 +257,7 @@ class _Command:
             found.append(hints)
         for output in self.outputs:
             write_hints(output, found)
-            line(self.console, f"Written: {output}")
+            self.console.print_line(f"Written: {output}")
         return 0
 
     def estimate(self, checks: Sequence[Check]) -> int:
@@ -286,7 +283,7 @@ class _Command:
             print_findings(self.console, found)
             failures = list(filter(None, (each.failure(found.figures) for each in self.bounds)))
             for text in failures:
-                line(self.console, f"Failed: {text}")
+                self.console.print_line(f"Failed: {text}")
             reports.append(ShownReport(found, check.text, check.paths))
             status = max(status, own_status, int(bool(failures)))
         self._write(reports)
@@ -310,11 +307,11 @@ class _Command:
                 asyncio.run(write_page(output, reports))
             else:
                 write_findings(output, [report.found for report in reports])
-            line(self.console, f"Written: {output}")
+            self.console.print_line(f"Written: {output}")
         for report in reports:
             page = report.paths.eval_results_root.parent / PAGE_NAME
             asyncio.run(write_page(page, [report]))
-            line(self.console, f"Look at it: {command_line('view', str(page))}")
+            self.console.print_line(f"Look at it: {command_line('view', str(page))}")
 
 
 def _moment(settings: RunSettings) -> datetime | None:

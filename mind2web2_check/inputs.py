@@ -12,8 +12,8 @@ from collections.abc import Collection
 from pathlib import Path
 
 from mind2web2.plugin import (
-    DocumentError,
     FetchedDocument,
+    Mind2Web2Error,
     UsageError,
     as_unicode_text,
     call_in_worker,
@@ -81,14 +81,14 @@ def report_in(report: str) -> tuple[str, ReadReport]:
     try:
         name = Path(report).name
         return call_in_worker(_text_and_statements, data, name, timeout_s=_TIMEOUT_S)
-    except DocumentError as error:
+    except Mind2Web2Error as error:
         raise UsageError(f"cannot read {report}: {error}") from error
 
 
 def _text_and_statements(data: bytes, name: str) -> tuple[str, ReadReport]:
     text = as_unicode_text(_as_text(data, name)).replace("\r\n", "\n").replace("\r", "\n")
     if not text.strip():
-        raise DocumentError("it has no text to check")
+        raise UsageError("it has no text to check")
     return text, read_report(text)
 
 
@@ -113,7 +113,7 @@ def _as_text(data: bytes, name: str) -> str:
     head = data[:_SNIFFED_BYTES]
     is_named = name.lower().endswith((".html", ".htm"))
     if b"\0" in head and not head.startswith((b"\xff\xfe", b"\xfe\xff")):
-        raise DocumentError("it is none of markdown, HTML, DOCX and PDF")
+        raise UsageError("it is none of markdown, HTML, DOCX and PDF")
     declared = _CHARSET.search(head) if is_named or _HTML_START.match(data) else None
     charset = f"; charset={declared[1].decode('latin-1')}" if declared else ""
     text = FetchedDocument(name, 200, f"text/html{charset}", data).text()

@@ -10,15 +10,10 @@ from itertools import groupby
 from operator import attrgetter
 from pathlib import Path
 
-from rich.console import Console
-
 from mind2web2.plugin import (
-    JUnitCase,
-    JUnitSuite,
-    ResultWriteError,
+    JUnitReport,
+    PlainConsole,
     UsageError,
-    junit_xml,
-    line,
     write_whole,
 )
 from mind2web2_check.findings import MARKS_WITHOUT_SOURCE, CheckedReport, name_lists
@@ -31,10 +26,10 @@ _MAX_LISTED = 10
 _LOST = re.compile(r"cite|†|\ue200|turn|citation:|grok:")
 
 
-def print_findings(console: Console, found: CheckedReport) -> None:
+def print_findings(console: PlainConsole, found: CheckedReport) -> None:
     """Print each claim with its verdict, then the figures."""
     for text in findings_text(found):
-        line(console, text)
+        console.print_line(text)
 
 
 def findings_text(found: CheckedReport) -> Iterator[str]:
@@ -97,24 +92,24 @@ def evidence_table(report: ReadReport) -> Iterator[str]:
         yield f"{row.with_entry:10} {row.without_entry:8} {shown}  {taken:5}  {row.form}, as {row.example}"
 
 
-def print_hints(console: Console, name: str, report: ReadReport, hints: Sequence[Hint]) -> None:
+def print_hints(
+    console: PlainConsole, name: str, report: ReadReport, hints: Sequence[Hint]
+) -> None:
     """Print the hints about a report: those about sources first, then by statement."""
-    line(
-        console,
+    console.print_line(
         f"{name}: hints, found without a judge. A hint says where to look; it is not a verdict.",
     )
     for number, group in groupby(hints, key=attrgetter("statement")):
         if number is not None:
-            line(console, _short(report.statements[number].text, 160))
+            console.print_line(_short(report.statements[number].text, 160))
         for hint in group:
-            line(console, f"  {_hint_text(hint)}")
+            console.print_line(f"  {_hint_text(hint)}")
     counts = Counter(hint.kind for hint in hints)
-    line(
-        console,
+    console.print_line(
         ", ".join(f"{kind}: {number}" for kind, number in counts.items()) or "No hints.",
     )
     for text in _name_lines(name_lists(report)):
-        line(console, text)
+        console.print_line(text)
 
 
 def _hint_text(hint: Hint) -> str:
@@ -139,54 +134,39 @@ def check_ending(path: Path, has_judge: bool) -> None:
 
 
 def write_hints(path: Path, hints: Sequence[Sequence[Hint]]) -> None:
-    """Write the hints about one or more reports as JSON.
-
-    Raises:
-        ResultWriteError: the file cannot be written.
-    """
+    """Write the hints about one or more reports as JSON. Raises OSError: it cannot."""
     _write_json(path, [[hint.model_dump() for hint in each] for each in hints])
 
 
 def write_findings(path: Path, reports: Sequence[CheckedReport]) -> None:
-    """Write what was found in one or more reports, as JSON or JUnit.
-
-    Raises:
-        ResultWriteError: the file cannot be written.
-    """
+    """Write what was found in one or more reports, as JSON or JUnit. Raises OSError: it cannot."""
     if path.suffix.lower() == ".xml":
-        _write(path, junit_xml(list(map(_suite, reports))))
+        junit = JUnitReport()
+        for report in reports:
+            _add_claims(junit, report)
+        write_whole(path, junit.content())
     else:
         _write_json(path, [report.model_dump(mode="json") for report in reports])
 
 
 def _write_json(path: Path, reports: Sequence[object]) -> None:
     shown = reports[0] if len(reports) == 1 else reports
-    _write(path, json.dumps(shown, ensure_ascii=False, indent=2) + "\n")
+    write_whole(path, json.dumps(shown, ensure_ascii=False, indent=2) + "\n")
 
 
-def _write(path: Path, content: str | bytes) -> None:
-    try:
-        write_whole(path, content)
-    except OSError as error:
-        raise ResultWriteError.at(path, error) from error
-
-
-def _suite(found: CheckedReport) -> JUnitSuite:
-    """Return the claims as JUnit test cases; an unavailable page is an error, not a failure."""
-    cases = [
-        _case(found.name, f"{statement.start}-{number}", claim)
+def _add_claims(junit: JUnitReport, found: CheckedReport) -> None:
+    """Add the claims as test cases; an unavailable page is an error, not a failure."""
+    claims = [
+        (f"{statement.start}-{number}", claim)
         for statement in found.statements
         for number, claim in enumerate(statement.claims)
         if statement.checkable and claim.sources
     ]
-    return JUnitSuite(found.name, cases)
-
-
-def _case(classname: str, name: str, claim: ClaimVerdict) -> JUnitCase:
-    return JUnitCase(
-        classname,
-        f"{name} {claim.claim}",
-        None if claim.verdict == "supported" else claim.verdict,
-        "\n".join(f"{each.page}: {each.reason}" for each in claim.sources),
-        "error" if claim.verdict in ("page unavailable", "not judged") else "failure",
-    )
+    for name, claim in claims:
+        junit.add(
+            found.name,
+            f"{name} {claim.claim}",
+            None if claim.verdict == "supported" else claim.verdict,
+            "\n".join(f"{each.page}: {each.reason}" for each in claim.sources),
+            "error" if claim.verdict in ("page unavailable", "not judged") else "failure",
+        )

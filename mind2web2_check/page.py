@@ -3,24 +3,17 @@
 from __future__ import annotations
 
 import re
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from mind2web2.plugin import (
     AnswerKey,
-    Block,
-    Catalog,
-    Json,
-    Node,
     PathConfig,
-    ReportContent,
-    answer_blocks,
     markdown_tree,
-    pack,
     visible,
-    write_file,
+    write_view,
 )
 from mind2web2_check.findings import CheckedReport
 from mind2web2_check.scoring import ANSWER, TASK
@@ -30,6 +23,8 @@ from mind2web2_check.scoring import ANSWER, TASK
 _BEGIN, _END = "⸨", "⸩"
 _SIGNS = str.maketrans({_BEGIN: "(", _END: ")"})
 _RAISED = re.compile(r"<sup>(.*?)</sup>", re.IGNORECASE)
+# Text, or [tag, {attribute: value}, child, ...].
+Node = str | list[Any]
 _DIGITS = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
@@ -49,19 +44,11 @@ async def write_page(path: Path, reports: Sequence[ShownReport]) -> None:
         ResultWriteError: it cannot be written.
     """
     title = ", ".join(report.found.name for report in reports)
-    await write_file(path, title, _blocks(reports), "checked")
+    answers = [(each.paths, AnswerKey(each.found.name, TASK, ANSWER)) for each in reports]
+    await write_view(path, title, "checked", list(map(_shown, reports)), answers)
 
 
-async def _blocks(reports: Sequence[ShownReport]) -> AsyncIterator[Block]:
-    yield ["checked"], pack([_shown(report) for report in reports])
-    content = ReportContent(most_picture_bytes=0)
-    for report in reports:
-        key = AnswerKey(report.found.name, TASK, ANSWER)
-        async for block in answer_blocks(Catalog(report.paths), [key], content):
-            yield block
-
-
-def _shown(report: ShownReport) -> Json:
+def _shown(report: ShownReport) -> dict[str, Any]:
     found = report.found
     return {
         "agent": found.name,

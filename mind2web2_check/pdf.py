@@ -13,7 +13,7 @@ from statistics import median
 import pypdfium2  # type: ignore[import-untyped] # it ships no types
 from pypdfium2 import raw
 
-from mind2web2.plugin import DocumentError
+from mind2web2.plugin import UsageError
 
 # A program that prints a page adds its date, title, address and number.
 _MARGIN = re.compile(
@@ -127,7 +127,7 @@ def pdf_markdown(data: bytes) -> str:
     """Return a PDF's text by its layout, with links as markdown and raised marks in ``<sup>``.
 
     Raises:
-        DocumentError: it cannot be opened.
+        UsageError: it cannot be opened.
     """
     try:
         with pypdfium2.PdfDocument(data) as document:
@@ -136,7 +136,7 @@ def pdf_markdown(data: bytes) -> str:
             chars = [list(_chars(page, number)) for number, page in enumerate(document)]
             bullets = [list(_bullets(page)) for page in document]
     except pypdfium2.PdfiumError as error:
-        raise DocumentError(f"the PDF cannot be opened: {error}") from error
+        raise UsageError(f"the PDF cannot be opened: {error}") from error
     every = list(chain(*chars))
     if not every:
         return ""

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain, groupby, takewhile
 
-from mind2web2.plugin import Address, blanked
+from mind2web2.plugin import Address, AddressText
 from mind2web2_check.blocks import PLAIN_HEADING, Block
 from mind2web2_check.labels import EntryLabel, entry_label, is_short, labels_in, normal
 from mind2web2_check.words import is_list_heading
@@ -121,7 +121,9 @@ class ListFinder:
         self._blocks = blocks
         self._by_block = _addresses_by_block(blocks, addresses)
         self._labels = list(map(self._label, blocks))
-        self._bare = blanked(text, addresses)
+        bare = AddressText(text)
+        bare.take(addresses)
+        self._bare = bare.rest
 
     def find(self) -> SourceLists:
         """Find the lists: below their headings, and entries with labels anywhere."""

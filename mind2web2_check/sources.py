@@ -17,11 +17,10 @@ from mind2web2.plugin import (
     AgentCache,
     Archive,
     BatchBrowserManager,
-    CacheMiss,
     CapturedPage,
     CaptureRecord,
     CrawlProgress,
-    DocumentError,
+    Mind2Web2Error,
     PageCapturer,
     RunSettings,
     TaskCitations,
@@ -254,7 +253,7 @@ def _is_stand_in(record: CaptureRecord) -> bool:
 def _stored_text(pages: CacheFileSys, url: str, is_pdf: bool) -> str:
     try:
         return text_of(pages.get_pdf(url)) if is_pdf else pages.get_web(url, False)[0]
-    except (CacheMiss, DocumentError):
+    except Mind2Web2Error:
         return ""
 
 

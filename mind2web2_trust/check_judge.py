@@ -12,7 +12,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from rich import box
-from rich.console import Console
 from rich.progress import MofNCompleteColumn, Progress, TextColumn
 from rich.table import Table
 
@@ -21,6 +20,7 @@ from mind2web2.plugin import (
     STORE_NAME,
     ChangedPages,
     Estimate,
+    PlainConsole,
     RunSettings,
     UsageError,
     changed_pages,
@@ -28,15 +28,12 @@ from mind2web2.plugin import (
     counted,
     dollars,
     duration_text,
-    line,
     open_run,
     percent,
     percent_within,
-    plain_console,
     points_within,
     run_to_exit,
     settings_of,
-    warnings_on,
 )
 from mind2web2_trust.judge_check.check import (
     Checking,
@@ -78,7 +75,7 @@ def run(options: argparse.Namespace) -> int:
         options.votes,
         requests,
     )
-    console = plain_console(outlives_reader=True)
+    console = PlainConsole(outlives_reader=True)
     check = _Check(
         settings,
         checking,
@@ -88,7 +85,7 @@ def run(options: argparse.Namespace) -> int:
         is_json=options.json,
         least_share=options.fail_under,
     )
-    return run_to_exit(_run_check(check), lambda: line(console, _STOPPED))
+    return run_to_exit(_run_check(check), lambda: console.print_line(_STOPPED))
 
 
 def _judge(settings: RunSettings, named: str) -> RunSettings:
@@ -112,7 +109,7 @@ class _Check:
     settings: RunSettings
     checking: Checking
     judges: list[RunSettings]
-    console: Console
+    console: PlainConsole
     is_recorded: bool
     is_json: bool
     least_share: float | None
@@ -155,7 +152,7 @@ async def _run_check(check: _Check) -> int:
     below = _below(found, check.least_share)
     if below and not check.is_json:
         least = f"{check.least_share:g}"
-        line(check.console, f"Below --fail_under {least}: {', '.join(below)}")
+        check.console.print_line(f"Below --fail_under {least}: {', '.join(below)}")
     if below:
         return _BELOW
     return 1 if any(each.failures for each in found) else 0
@@ -167,7 +164,7 @@ async def _ask_judges(check: _Check) -> list[JudgeCheck]:
     checks = []
     cases = len(check.judges) * len(checking.labelled.cases)
     with (
-        warnings_on(console),
+        console.show_warnings(),
         _progress(console, cases, is_quiet=check.is_json) as advance,
     ):
         asking = replace(checking, on_reply=advance)
@@ -179,7 +176,7 @@ async def _ask_judges(check: _Check) -> list[JudgeCheck]:
             ):
                 done = await asking.of(session.judge)
             for problem in session.problems:
-                line(console, f"Warning: {problem}")
+                console.print_line(f"Warning: {problem}")
             if all(outcome.is_right is None for outcome in done.outcomes):
                 session.judge.raise_if_unusable()
             checks.append(done)
@@ -195,7 +192,7 @@ def _print_text(
     for each in found:
         _print_quality(console, each)
         for report in _changed_pages(each):
-            line(console, report.sentence)
+            console.print_line(report.sentence)
     for comparison in compared:
         _print_comparison(console, comparison)
     if check.is_recorded:
@@ -207,13 +204,13 @@ def _changed_pages(found: Quality) -> list[ChangedPages]:
     return [each for each in changed_pages() if each.judge == model]
 
 
-def _print_verdicts(console: Console, found: Sequence[Quality]) -> None:
+def _print_verdicts(console: PlainConsole, found: Sequence[Quality]) -> None:
     """Print for each judge whether it is good enough, in one sentence."""
     for each in found:
         if (record := each.record()) is not None:
             whose = f"{each.check.name}: " if len(found) > 1 else ""
             but = f" Not for: {', '.join(each.weak)}." if each.weak else ""
-            line(console, f"{whose}{record.verdict}{but}")
+            console.print_line(f"{whose}{record.verdict}{but}")
 
 
 def _below(found: Sequence[Quality], least: float | None) -> list[str]:
@@ -227,7 +224,9 @@ def _below(found: Sequence[Quality], least: float | None) -> list[str]:
 
 
 @contextmanager
-def _progress(console: Console, cases: int, *, is_quiet: bool) -> Iterator[Callable[[], object]]:
+def _progress(
+    console: PlainConsole, cases: int, *, is_quiet: bool
+) -> Iterator[Callable[[], object]]:
     """Show on a terminal how many cases are done."""
     columns = (TextColumn("cases"), MofNCompleteColumn())
     is_shown = console.is_terminal and not is_quiet
@@ -253,12 +252,12 @@ def _print_json(
     check.console.print_json(report.model_dump_json())
 
 
-def _print_quality(console: Console, found: Quality) -> None:
+def _print_quality(console: PlainConsole, found: Quality) -> None:
     check, overall = found.check, found.overall
     labelled = check.labelled
     name = "labels" if labelled.is_outside else f"set {labelled.version}"
     which = f"{name} ({labelled.digest}), {counted(len(labelled.cases), 'case')}"
-    line(console, f"{' '.join(check.judge.in_words())}: {which}")
+    console.print_line(f"{' '.join(check.judge.in_words())}: {which}")
     # The longest name of a category leaves no room for more in 80 columns.
     table = Table(box=box.SIMPLE_HEAD, padding=0, show_edge=False)
     table.add_column("category", no_wrap=True)
@@ -276,22 +275,19 @@ def _print_quality(console: Console, found: Quality) -> None:
             *("-" if share.value is None else percent(share.value) for share in errors),
         )
     console.print(table)
-    line(
-        console,
+    console.print_line(
         f"Right: {_share_text(overall.accuracy)}. False claims accepted: "
         f"{_share_text(overall.false_accepted)}. True claims rejected: "
         f"{_share_text(overall.true_rejected)}.",
     )
     if labelled.is_outside and found.balanced_accuracy is not None:
-        line(console, f"Balanced accuracy: {percent(found.balanced_accuracy)}.")
+        console.print_line(f"Balanced accuracy: {percent(found.balanced_accuracy)}.")
     if found.weak:
-        line(
-            console,
+        console.print_line(
             "* more errors than chance explains, compared with the other categories: "
             f"{', '.join(found.weak)}.",
         )
-    line(
-        console,
+    console.print_line(
         f"Invalid replies: {check.repairs} asked again, {found.invalid} never valid. Refused: "
         f"{found.declined}.",
     )
@@ -300,36 +296,31 @@ def _print_quality(console: Console, found: Quality) -> None:
             outcome.case,
             *map(json.dumps, (outcome.case.right, outcome.given)),
         )
-        line(
-            console,
+        console.print_line(
             f"Wrong: {case.id}: {case.question} Expected: {right}. Judge said: {given}.",
         )
     if len(found.wrong) > _WRONG_SHOWN:
-        line(
-            console,
+        console.print_line(
             f"{len(found.wrong) - _WRONG_SHOWN} more wrong replies; --json lists all.",
         )
     for reason, count in found.failures.most_common():
-        line(
-            console,
+        console.print_line(
             f"No reply, so not counted: {counted(count, 'case')}: {reason}",
         )
     used = check.usage.asked + check.usage.reused
     reused = check.usage.reused.judgments
     cost = "price unknown" if used.cost_usd is None else dollars(used.cost_usd)
-    line(
-        console,
+    console.print_line(
         f"{counted(used.judgments, 'judgment')}, {used.input_tokens:,} tokens in, "
         f"{used.output_tokens:,} out, {cost}. {reused:,} of them were stored and cost nothing "
         f"now. Took {duration_text(check.seconds)}.",
     )
 
 
-def _print_comparison(console: Console, comparison: JudgeComparison) -> None:
+def _print_comparison(console: PlainConsole, comparison: JudgeComparison) -> None:
     test = comparison.test
     low, high = (None, None) if test.interval is None else (test.interval.low, test.interval.high)
-    line(
-        console,
+    console.print_line(
         f"Accuracy of {comparison.second.name} minus that of {comparison.first.name}: "
         f"{points_within(test.difference, low, high)}, p = {comparison.holm_p:.2g}, over "
         f"{counted(comparison.cases, 'case')}.",

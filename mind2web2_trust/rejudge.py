@@ -13,13 +13,12 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from rich.console import Console
-
 from mind2web2.plugin import (
     Figure,
     JudgeAgreement,
     Judging,
     LoadedResult,
+    PlainConsole,
     Repeatability,
     RunSettings,
     StrongSample,
@@ -32,11 +31,9 @@ from mind2web2.plugin import (
     judge_agreement,
     judge_spec,
     latest_results,
-    line,
     number,
     percent,
     percent_within,
-    plain_console,
     prepare_settings,
     print_estimate,
     recorded_settings,
@@ -93,13 +90,13 @@ def run(options: argparse.Namespace) -> int:
             status = _judge_all(agent)
     if status not in (0, 1):
         return status
-    console = plain_console()
+    console = PlainConsole()
     if options.sample is not None:
         if options.json:
             console.print_json(figures.model_dump_json())
             return status
         for text in sample_lines(agent.name, figures):
-            line(console, text)
+            console.print_line(text)
         return status
     found = _figures_of(agent)
     if options.json:
@@ -208,7 +205,7 @@ def _judge_all(agent: _Agent) -> int:
     status = 0
     purse = _Purse.of(agent)
     for each in _numbers(agent):
-        line(plain_console(), f"{agent.name}: judgment {each} of {agent.times}")
+        PlainConsole().print_line(f"{agent.name}: judgment {each} of {agent.times}")
         ended, is_cut = _judge_once(agent, each, agent.work, purse)
         if ended not in (0, 1):
             return ended
@@ -256,7 +253,7 @@ def _judge_once(
     purse.left = round(purse.left - budget.spent_usd, 6)
     is_spent = budget.is_reached or purse.left <= 0
     if is_spent:
-        line(plain_console(), "--max_cost is reached. The same command continues.")
+        PlainConsole().print_line("--max_cost is reached. The same command continues.")
     return ended, is_spent
 
 
@@ -274,7 +271,7 @@ def _sample_of(agent: _Agent, size: int, seed: int) -> StrongSample:
 def _print_estimate(agent: _Agent, work: Sequence[TaskWork], times: int) -> int:
     # By the results that count: what was judged again before is not asked again.
     settings = replace(agent.settings, overwrite=True)
-    line(plain_console(), f"{agent.name}: each of {counted(times, 'judgment')} takes:")
+    PlainConsole().print_line(f"{agent.name}: each of {counted(times, 'judgment')} takes:")
     print_estimate(settings, agent.name, settings.paths, list(work))
     return 0
 
@@ -315,13 +312,13 @@ def _judges(judging: Judging) -> str:
     return "; ".join(sorted(named))
 
 
-def _print(console: Console, found: _Figures) -> None:
+def _print(console: PlainConsole, found: _Figures) -> None:
     if found.repeatability is not None:
         for text in _repeated_lines(found.judges[1], found.repeatability):
-            line(console, f"{found.agent}: {text}")
+            console.print_line(f"{found.agent}: {text}")
     if found.agreement is not None and found.agreement.leaves:
         for text in _agreement_lines(found.judges, found.agreement):
-            line(console, f"{found.agent}: {text}")
+            console.print_line(f"{found.agent}: {text}")
 
 
 def _repeated_lines(judge: str, found: Repeatability) -> Iterator[str]:

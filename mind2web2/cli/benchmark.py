@@ -20,7 +20,9 @@ from mind2web2.benchmark.submission import (
     validate_answers,
 )
 from mind2web2.benchmark.task_lists import read_task_list
-from mind2web2.cli.console import line, plain_console
+from mind2web2.cli.console import (
+    PlainConsole,
+)
 from mind2web2.cli.listed_tasks import tasks_of
 from mind2web2.cli.options import settings_of
 from mind2web2.cli.task_options import DATASET
@@ -44,8 +46,7 @@ def run_get(options: argparse.Namespace) -> int:
         overwrite=options.overwrite,
     )
     lists = ", ".join(path.name for path in result.task_lists)
-    line(
-        plain_console(),
+    PlainConsole().print_line(
         f"{options.dataset} at {result.commit}: {lists} and "
         f"{counted(result.scripts, 'eval script')}, {counted(result.written, 'file')} written now",
     )
@@ -63,7 +64,7 @@ def run_import(options: argparse.Namespace) -> int:
     new = import_answers(runs, folder, overwrite=options.overwrite)
     found = f"{counted(len(runs), 'run')} in {options.file}"
     text = f"{found}: {new} stored under {folder}, {len(runs) - new} already there"
-    line(plain_console(), text)
+    PlainConsole().print_line(text)
     return 0
 
 
@@ -80,9 +81,9 @@ def run_submit(options: argparse.Namespace) -> int:
     """Pack and return the exit status: 1 where the answers have errors."""
     settings = settings_of(options)
     tasks, findings = _validate(settings, options.agent, options.num_runs)
-    console = plain_console()
+    console = PlainConsole()
     if findings.errors:
-        line(console, "Nothing was packed: correct the errors first.")
+        console.print_line("Nothing was packed: correct the errors first.")
         return 1
     paths = settings.paths
     entry = None
@@ -92,9 +93,8 @@ def run_submit(options: argparse.Namespace) -> int:
     output = options.output or Path(f"{options.agent}.zip")
     more = {"tasks": tasks, "num_runs": options.num_runs, "leaderboard": entry}
     packed = pack_submission(paths, options.agent, output, more)
-    line(console, f"{counted(packed.files, 'file')} packed into {output}")
-    line(
-        console,
+    console.print_line(f"{counted(packed.files, 'file')} packed into {output}")
+    console.print_line(
         f"There is no entry for the leaderboard: {why_not}" if entry is None else json.dumps(entry),
     )
     return 0
@@ -109,11 +109,11 @@ def _validate(settings: RunSettings, agent_name: str, num_runs: int) -> tuple[li
     else:
         raise UsageError(f"no agent {agent_name} under {folder.parent}")
     findings = validate_answers(folder, tasks, num_runs)
-    console = plain_console()
+    console = PlainConsole()
     for kind, found in (("Error", findings.errors), ("Warning", findings.warnings)):
         for text in found:
-            line(console, f"{kind}: {text}")
+            console.print_line(f"{kind}: {text}")
     errors = counted(len(findings.errors), "error")
     warnings = counted(len(findings.warnings), "warning")
-    line(console, f"{counted(len(tasks), 'task')}: {errors}, {warnings}")
+    console.print_line(f"{counted(len(tasks), 'task')}: {errors}, {warnings}")
     return tasks, findings

@@ -11,11 +11,11 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
 
-from rich.console import Console
-
 from mind2web2.capture.browser_manager import BatchBrowserManager
 from mind2web2.capture.models import PageCapturer
-from mind2web2.cli.console import line, plain_console, print_table, warnings_on
+from mind2web2.cli.console import (
+    PlainConsole,
+)
 from mind2web2.cli.crawl_display import CrawlDisplay
 from mind2web2.cli.event_loop import run_to_exit
 from mind2web2.cli.options import given_settings, load_function, settings_of
@@ -105,7 +105,9 @@ def _check(given: RunSettings, archive: bool, archive_url: str | None) -> None:
     given.check_capture()
 
 
-def print_cached(console: Console, tasks: Sequence[TaskPages], command: Callable[..., str]) -> None:
+def print_cached(
+    console: PlainConsole, tasks: Sequence[TaskPages], command: Callable[..., str]
+) -> None:
     """Print how each task's cited pages are stored, which have problems, and how to solve them."""
     _print_counts(console, tasks)
     reasons: dict[str, Callable[[CitedPage], str | None]]
@@ -122,21 +124,20 @@ def print_cached(console: Console, tasks: Sequence[TaskPages], command: Callable
                     urls = by_reason.setdefault(" ".join(reason.split()), {})
                     urls.setdefault(page.url, {})[task.task_id] = None
         for reason, urls in sorted(by_reason.items(), key=lambda item: -len(item[1])):
-            line(console, f"{title}: {reason}")
+            console.print_line(f"{title}: {reason}")
             for url, task_ids in urls.items():
-                line(console, f"  {url} ({', '.join(task_ids)})")
+                console.print_line(f"  {url} ({', '.join(task_ids)})")
     for advice in _advice(command, [page for task in tasks for page in task.pages]):
-        line(console, advice)
+        console.print_line(advice)
 
 
-def _print_counts(console: Console, tasks: Sequence[TaskPages]) -> None:
+def _print_counts(console: PlainConsole, tasks: Sequence[TaskPages]) -> None:
     has_suspects = any(page.is_suspect for task in tasks for page in task.pages)
     counts = {task.task_id: _counts(task.pages) for task in tasks}
     rows = [(task_id, *map(str, own)) for task_id, own in counts.items()]
     if len(tasks) > 1:
         rows.append(("all", *(str(sum(column)) for column in zip(*counts.values(), strict=True))))
-    print_table(
-        console,
+    console.print_table(
         "Cited pages",
         ("task", "cited", "pages", "PDFs", "suspect", "failed", "not tried"),
         rows,
@@ -215,7 +216,7 @@ def _trouble_kinds(pages: Iterable[CitedPage]) -> set[str]:
 class _Run:
     caching: _Caching
     paths: PathConfig
-    console: Console
+    console: PlainConsole
     progress: CrawlProgress
     unread: list[str] = field(default_factory=list)
     replies: list[ChatReply] = field(default_factory=list)
@@ -223,8 +224,7 @@ class _Run:
     def report_stop(self) -> None:
         """Print how far the run has come."""
         done, total = len(self.progress.outcomes), self.progress.pages_total
-        line(
-            self.console,
+        self.console.print_line(
             f"Stopped. {done} of {counted(total, 'page')} done and kept. The same command "
             "continues from here.",
         )
@@ -239,7 +239,7 @@ def _cache_pages(
 
     The answers are given by agent and task.
     """
-    run = _Run(caching, paths, plain_console(outlives_reader=True), CrawlProgress())
+    run = _Run(caching, paths, PlainConsole(outlives_reader=True), CrawlProgress())
     return run_to_exit(_cache_agents(run, selected), run.report_stop)
 
 
@@ -247,7 +247,7 @@ async def _cache_agents(
     run: _Run, selected: Mapping[str, Mapping[str, Sequence[AnswerFile]]]
 ) -> int:
     tasks: list[TaskPages] = []
-    with warnings_on(run.console):
+    with run.console.show_warnings():
         async with _asking(run) as ask:
             for agent_name, answers in selected.items():
                 run.progress = CrawlProgress()
@@ -281,8 +281,7 @@ async def _cache_agent(
         )
     print_cached(run.console, tasks, partial(caching.suggested, agent_name))
     if unread:
-        line(
-            run.console,
+        run.console.print_line(
             f"{counted(len(unread), 'answer')} could not be read: {', '.join(unread)}",
         )
     _print_asking(run, link_judge.answers_not_judged)
@@ -317,8 +316,7 @@ def _print_asking(run: _Run, not_judged: int) -> None:
         tokens = sum((reply.usage for reply in replies), Usage())
         cost_usd = total_price_usd((reply.usage for reply in replies), model or "")
         cost = "price unknown" if cost_usd is None else dollars(cost_usd)
-        line(
-            run.console,
+        run.console.print_line(
             f"Asked {model} for links written as plain words in {counted(len(replies), 'answer')}: "
             f"{counted(sum(reply.attempts for reply in replies), 'request')}, "
             f"{tokens.input_tokens:,} tokens in, {tokens.output_tokens:,} out, {cost}.",
@@ -326,8 +324,7 @@ def _print_asking(run: _Run, not_judged: int) -> None:
     run.replies.clear()
     if not_judged:
         reason = "name a model with --judge_model" if model is None else f"{model} did not reply"
-        line(
-            run.console,
+        run.console.print_line(
             "Not looked for: links written as plain words, as in 'see example dot org', in "
             f"{counted(not_judged, 'answer')} ({reason}).",
         )

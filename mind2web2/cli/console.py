@@ -21,10 +21,23 @@ _ALIKE_EVERY_S = 10.0
 _LEAST_WIDTH = 46
 
 
-class _PlainConsole(Console):
-    """A console that shows control characters of pages and answers instead of obeying them."""
+class PlainConsole(Console):
+    """A console without rich's markup, so that names and reasons are shown as they are.
 
-    outlives_reader = False
+    It shows control characters of pages and answers instead of obeying them.
+
+    Args:
+        file: standard output by default.
+        outlives_reader: when the reader has gone, continue without output instead of raising
+            BrokenPipeError.
+        options: further ones of rich's console.
+    """
+
+    def __init__(
+        self, file: IO[str] | None = None, *, outlives_reader: bool = False, **options: Any
+    ) -> None:
+        super().__init__(file=file, markup=False, emoji=False, highlight=False, **options)
+        self._outlives_reader = outlives_reader
 
     def render_str(self, text: str, **options: Any) -> Text:
         """Return the text to print, with invisible characters made visible."""
@@ -36,52 +49,46 @@ class _PlainConsole(Console):
         nowhere = os.open(os.devnull, os.O_WRONLY)
         os.dup2(nowhere, self.file.fileno())
         os.close(nowhere)
-        if not self.outlives_reader:
+        if not self._outlives_reader:
             raise BrokenPipeError
 
+    def print_line(self, text: str) -> None:
+        """Print a line that terminals may wrap, but that stays one where it is copied."""
+        self.print(text, soft_wrap=True)
 
-def plain_console(file: IO[str] | None = None, *, outlives_reader: bool = False) -> Console:
-    """Return a console without rich's markup, so that names and reasons are shown as they are.
+    def print_table(
+        self,
+        title: str,
+        headings: Sequence[str],
+        rows: Iterable[Sequence[str]],
+        *,
+        texts: Collection[str] = (),
+        caption: str | None = None,
+    ) -> None:
+        """Print rows of cells; only the first column and those named as texts are to the left."""
+        table = Table(title=title, caption=caption, min_width=_LEAST_WIDTH)
+        for heading in headings:
+            is_text = heading == headings[0] or heading in texts
+            table.add_column(
+                heading,
+                justify="left" if is_text else "right",
+                overflow="fold",
+                no_wrap=not is_text,
+            )
+        for row in rows:
+            table.add_row(*row)
+        self.print(table)
 
-    Args:
-        file: standard output by default.
-        outlives_reader: when the reader has gone, continue without output instead of raising.
-
-    Raises:
-        BrokenPipeError: while printing, unless it outlives its reader.
-    """
-    console = _PlainConsole(file=file, markup=False, emoji=False, highlight=False)
-    console.outlives_reader = outlives_reader
-    return console
-
-
-def line(console: Console, text: str) -> None:
-    """Print a line that terminals may wrap, but that stays one where it is copied or searched."""
-    console.print(text, soft_wrap=True)
-
-
-def print_table(
-    console: Console,
-    title: str,
-    headings: Sequence[str],
-    rows: Iterable[Sequence[str]],
-    *,
-    texts: Collection[str] = (),
-    caption: str | None = None,
-) -> None:
-    """Print rows of cells; only the first column and those named as texts are to the left."""
-    table = Table(title=title, caption=caption, min_width=_LEAST_WIDTH)
-    for heading in headings:
-        is_text = heading == headings[0] or heading in texts
-        table.add_column(
-            heading,
-            justify="left" if is_text else "right",
-            overflow="fold",
-            no_wrap=not is_text,
-        )
-    for row in rows:
-        table.add_row(*row)
-    console.print(table)
+    @contextmanager
+    def show_warnings(self) -> Iterator[None]:
+        """Show the package's warnings for the time of a run."""
+        handler = ConsoleHandler(self)
+        package = logging.getLogger("mind2web2")
+        package.addHandler(handler)
+        try:
+            yield
+        finally:
+            package.removeHandler(handler)
 
 
 class ConsoleHandler(logging.Handler):
@@ -94,11 +101,11 @@ class ConsoleHandler(logging.Handler):
         console: of the live display, which log lines must not break where both are on a terminal.
     """
 
-    def __init__(self, console: Console) -> None:
+    def __init__(self, console: PlainConsole) -> None:
         super().__init__(logging.WARNING)
         is_shared = console.is_terminal and sys.stderr.isatty()
         self._console = (
-            console if is_shared else plain_console(file=sys.stderr, outlives_reader=True)
+            console if is_shared else PlainConsole(file=sys.stderr, outlives_reader=True)
         )
         self._printed: set[str] = set()
         # By kind: when the next warning is shown, in seconds of the epoch, and how many were left
@@ -120,16 +127,4 @@ class ConsoleHandler(logging.Handler):
             self._next_shown_s[alike] = record.created + _ALIKE_EVERY_S
             if left_out := self._left_out.pop(alike, 0):
                 text += f" ({left_out} more like it in between)"
-        line(self._console, f"{record.levelname.lower()}: {text}")
-
-
-@contextmanager
-def warnings_on(console: Console) -> Iterator[None]:
-    """Show the package's warnings for the time of a run."""
-    handler = ConsoleHandler(console)
-    package = logging.getLogger("mind2web2")
-    package.addHandler(handler)
-    try:
-        yield
-    finally:
-        package.removeHandler(handler)
+        self._console.print_line(f"{record.levelname.lower()}: {text}")

@@ -5,9 +5,10 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 
-from rich.console import Console, Group, RenderableType
+from rich.console import Group, RenderableType
 from rich.text import Text
 
+from mind2web2.cli.console import PlainConsole
 from mind2web2.cli.displays import LiveDisplay, progress_bar
 from mind2web2.pages.crawl import CrawlProgress, PageOutcome
 from mind2web2.utils.text import counted
@@ -18,7 +19,7 @@ _URLS_SHOWN = 5
 class CrawlDisplay(LiveDisplay):
     """Shows pages that are finished and pages that are being captured."""
 
-    def __init__(self, console: Console, progress: CrawlProgress) -> None:
+    def __init__(self, console: PlainConsole, progress: CrawlProgress) -> None:
         super().__init__(console)
         self._progress = progress
         self._shown = 0

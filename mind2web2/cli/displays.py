@@ -10,13 +10,15 @@ from contextlib import suppress
 from types import TracebackType
 from typing import Self
 
-from rich.console import Console, Group, RenderableType
+from rich.console import Group, RenderableType
 from rich.live import Live
 from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from mind2web2.cli.console import line
+from mind2web2.cli.console import (
+    PlainConsole,
+)
 from mind2web2.judge.usage import RunUsage
 from mind2web2.runs.answer import AnswerOutcome
 from mind2web2.runs.run import RunProgress
@@ -38,7 +40,7 @@ class LiveDisplay(ABC):
         is_quiet: print no lines; a terminal shows the progress none the less.
     """
 
-    def __init__(self, console: Console, *, is_quiet: bool = False) -> None:
+    def __init__(self, console: PlainConsole, *, is_quiet: bool = False) -> None:
         self._console = console
         self._is_quiet = is_quiet
         self._started_s = self._last_totals_s = time.monotonic()
@@ -93,13 +95,13 @@ class LiveDisplay(ABC):
                 self._live.update(self.state(), refresh=True)
             elif not self._is_quiet and time.monotonic() - self._last_totals_s >= _TOTALS_EVERY_S:
                 self._last_totals_s = time.monotonic()
-                line(self._console, self.totals_line())
+                self._console.print_line(self.totals_line())
             await asyncio.sleep(_REFRESH_S)
 
     def _print_news(self) -> None:
         for text in self.news():
             if not self._is_quiet:
-                line(self._console, text)
+                self._console.print_line(text)
 
 
 class RunDisplay(LiveDisplay):
@@ -107,7 +109,7 @@ class RunDisplay(LiveDisplay):
 
     def __init__(
         self,
-        console: Console,
+        console: PlainConsole,
         progress: RunProgress,
         usage: RunUsage,
         *,

@@ -5,7 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 
-from mind2web2.cli.console import line, plain_console, print_table
+from mind2web2.cli.console import (
+    PlainConsole,
+)
 from mind2web2.cli.displays import uncached_text
 from mind2web2.results.answers import RunFolders, TaskWork
 from mind2web2.results.freshness import Conditions
@@ -22,9 +24,11 @@ def print_estimate(
     settings: RunSettings, agent_name: str, paths: PathConfig, work: Sequence[TaskWork]
 ) -> int:
     """Print what the run that the settings describe would take, and return the exit status."""
-    console = plain_console()
+    console = PlainConsole()
     if settings.is_replay:
-        line(console, "A replay judges from stored judgments. It asks nothing and costs nothing.")
+        console.print_line(
+            "A replay judges from stored judgments. It asks nothing and costs nothing."
+        )
         return 0
     run = _plan_run(
         settings, RunFolders(agent_name, paths.cache_root, paths.eval_results_root), work
@@ -36,16 +40,15 @@ def print_estimate(
         for task_id, amounts in estimate.amounts.items()
     ]
     if rows:
-        print_table(
-            console,
+        console.print_table(
             "Estimate",
             ("task", *_COLUMNS),
             rows,
             caption="from earlier results; without any, from a run with made-up replies",
         )
     for text in _lines(run, estimate, settings):
-        line(console, text)
-    line(console, "Nothing was asked or written.")
+        console.print_line(text)
+    console.print_line("Nothing was asked or written.")
     return 0
 
 

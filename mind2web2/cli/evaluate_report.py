@@ -7,9 +7,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from rich.console import Console
-
-from mind2web2.cli.console import line, print_table
+from mind2web2.cli.console import (
+    PlainConsole,
+)
 from mind2web2.cli.displays import duration_text, totals_text
 from mind2web2.cli.results.tables import print_metrics
 from mind2web2.judge.caching import CachingJudge
@@ -72,7 +72,7 @@ class RunReport:
     is_quiet: bool = False
 
 
-def print_run(console: Console, run: RunReport) -> None:
+def print_run(console: PlainConsole, run: RunReport) -> None:
     """Print each task's scores, the agent's metrics, and what the run took.
 
     The answers without a score are printed too.
@@ -82,31 +82,30 @@ def print_run(console: Console, run: RunReport) -> None:
         if run.summary is not None and run.summary.num_runs:
             print_metrics(console, run.summary)
     for text in _failure_lines(run):
-        line(console, text)
+        console.print_line(text)
     facts = [each.facts for each in run.outcomes if each.facts is not None]
     for warning in (*cautions(facts, run.recapture), *run.problems):
-        line(console, f"Warning: {warning}")
+        console.print_line(f"Warning: {warning}")
     if clock := clock_line(facts):
-        line(console, f"Note: {clock}")
+        console.print_line(f"Note: {clock}")
     for task in run.work:
         for problem in task.problems:
-            line(console, f"Note: {task.task_id}: {problem}")
+            console.print_line(f"Note: {task.task_id}: {problem}")
     judge = run.judge
     if not run.is_quiet:
         print_usage(console, judge.usage)
         print_spent_for_nothing(console, judge.spent_for_nothing)
-    line(
-        console,
+    console.print_line(
         f"{judge.in_words()}. {totals_text(judge.usage)}.",
     )
     if judge.budget is not None:
-        line(console, budget_text(judge.budget, run.is_overwriting))
+        console.print_line(budget_text(judge.budget, run.is_overwriting))
     has_score = any(outcome.score is not None for outcome in run.outcomes)
     if has_score and not run.is_quiet:
-        line(console, f"To see why an answer has its score: {run.show}")
-    line(console, f"Time: {duration_text(run.elapsed_s)}.")
+        console.print_line(f"To see why an answer has its score: {run.show}")
+    console.print_line(f"Time: {duration_text(run.elapsed_s)}.")
     results = run.folders.agent_results
-    line(console, f"Results: {results}")
+    console.print_line(f"Results: {results}")
 
 
 def _failure_lines(run: RunReport) -> Iterator[str]:
@@ -132,7 +131,7 @@ def _failure_lines(run: RunReport) -> Iterator[str]:
 
 
 def print_scores(
-    console: Console, work: Sequence[TaskWork], outcomes: Sequence[AnswerOutcome]
+    console: PlainConsole, work: Sequence[TaskWork], outcomes: Sequence[AnswerOutcome]
 ) -> None:
     """Print each task's scores."""
     rows = []
@@ -148,34 +147,32 @@ def print_scores(
         )
         rows.append((task.task_id, task.script_version or "none", listed or "none", number(mean)))
     headings = ("task", "script", "answers", "mean")
-    print_table(console, "Scores", headings, rows, texts=("script", "answers"))
+    console.print_table("Scores", headings, rows, texts=("script", "answers"))
 
 
-def print_usage(console: Console, usage: RunUsage) -> None:
+def print_usage(console: PlainConsole, usage: RunUsage) -> None:
     """Print the judge's use in one line; nothing where no judge was asked."""
     total = usage.total()
     if total.asked.requests:
         cells = zip(_USAGE_COLUMNS, _usage_cells(total), strict=True)
         amounts = ", ".join(f"{column} {cell}" for column, cell in cells)
-        line(console, f"Judge use: {amounts}")
+        console.print_line(f"Judge use: {amounts}")
     print_unreported(console, usage)
 
 
-def print_spent_for_nothing(console: Console, usage: Usage) -> None:
+def print_spent_for_nothing(console: PlainConsole, usage: Usage) -> None:
     """Print what lookahead asked about leaves that were skipped; nothing if that was none."""
     if usage.judgments:
-        line(
-            console,
+        console.print_line(
             f"Not used: {usage.judgments:,} of these judgments ({_cost(usage)}). They were about "
             "leaves that were skipped, or the script did not ask them in the end.",
         )
 
 
-def print_unreported(console: Console, usage: RunUsage) -> None:
+def print_unreported(console: PlainConsole, usage: RunUsage) -> None:
     """Print how many requests may be billed without being counted; nothing if none are."""
     if requests := usage.total().asked.unreported_requests:
-        line(
-            console,
+        console.print_line(
             f"Judge use: the server did not report the tokens of {counted(requests, 'request')}, "
             "because they were stopped, timed out or were answered without a count. They may be "
             "billed, and the totals leave them out.",

@@ -17,10 +17,11 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rich.console import Console
-
 from mind2web2.analysis.summaries import merge_all_results, summarise_answers
-from mind2web2.cli.console import ConsoleHandler, line, plain_console
+from mind2web2.cli.console import (
+    ConsoleHandler,
+    PlainConsole,
+)
 from mind2web2.cli.displays import RunDisplay, uncached_text
 from mind2web2.cli.evaluate_report import (
     OVERWRITE_CONTINUED,
@@ -82,7 +83,7 @@ class _Run:
     checked: RunSettings
     folders: RunFolders
     work: Sequence[TaskWork]
-    console: Console
+    console: PlainConsole
     budget: Budget | None
     is_quiet: bool = False
     other_stores: Sequence[Path] | None = None
@@ -94,7 +95,7 @@ class _Run:
 
     def print(self, text: str) -> None:
         """Print a line."""
-        line(self.console, text)
+        self.console.print_line(text)
 
     def report_stop(self) -> None:
         """Print how far the run has come, and write state that is only in memory."""
@@ -141,15 +142,14 @@ def run_evaluation(
     if settings.shard is not None:
         _note_shard(settings, folders, "started" if work else "ended")
         if not work:
-            line(
-                plain_console(),
+            PlainConsole().print_line(
                 f"Shard {settings.shard} has no answers: there is nothing to judge.",
             )
             return 0
     if checked is None:
         # A shard writes to a folder of its own, where no other run looks for a check.
         checked = settings if settings.shard is None else replace(settings, eval_results_root=None)
-    console = plain_console(outlives_reader=True)
+    console = PlainConsole(outlives_reader=True)
     run = _Run(
         settings,
         checked,
@@ -348,7 +348,7 @@ async def _print_beforehand(run: _Run) -> None:
 
 
 @contextmanager
-def _logging(console: Console, folders: RunFolders) -> Iterator[None]:
+def _logging(console: PlainConsole, folders: RunFolders) -> Iterator[None]:
     """Send the package's log to ``run.log`` and its errors to the console during a run."""
     try:
         folders.agent_results.mkdir(parents=True, exist_ok=True)

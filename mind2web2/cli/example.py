@@ -11,7 +11,9 @@ from pathlib import Path
 
 from mind2web2.benchmark.example import AGENT, JUDGMENTS, write_example
 from mind2web2.cli import evaluate
-from mind2web2.cli.console import line, plain_console
+from mind2web2.cli.console import (
+    PlainConsole,
+)
 from mind2web2.cli.options import CommandParser
 from mind2web2.cli.parsers.evaluate import add_options
 from mind2web2.errors import UsageError
@@ -24,13 +26,15 @@ def run(options: argparse.Namespace) -> int:
     folder: Path = options.folder
     if folder.exists() and not folder.is_dir():
         raise UsageError(f"{folder} is not a folder: name another one")
-    console = plain_console()
-    line(console, f"{counted(write_example(folder), 'file')} written into {folder}")
-    line(console, "Each task has one dead link on purpose, to show what becomes of claims on it.")
+    console = PlainConsole()
+    console.print_line(f"{counted(write_example(folder), 'file')} written into {folder}")
+    console.print_line(
+        "Each task has one dead link on purpose, to show what becomes of claims on it."
+    )
     words = [AGENT, "--llm_provider", "replay", "--judgments", str(JUDGMENTS)]
     parser = CommandParser(prog="mind2web2 example")
     add_options(parser)
     with chdir(folder):
         status = evaluate.run(parser.parse_args(words))
-    line(console, f"To look at it: cd {folder}; {program()} view {AGENT}")
+    console.print_line(f"To look at it: cd {folder}; {program()} view {AGENT}")
     return status

@@ -9,7 +9,9 @@ from concurrent.futures import Future
 from ipaddress import ip_address
 from pathlib import Path
 
-from mind2web2.cli.console import line, plain_console, warnings_on
+from mind2web2.cli.console import (
+    PlainConsole,
+)
 from mind2web2.cli.options import settings_of
 from mind2web2.cli.scorer_options import scorer_of
 from mind2web2.errors import UsageError
@@ -26,8 +28,8 @@ TOKEN_VARIABLE = "MIND2WEB2_TOKEN"
 def run(options: argparse.Namespace) -> int:
     """Serve until Ctrl-C or SIGTERM and return the exit status."""
     settings = settings_of(options, is_announced=True)
-    console = plain_console()
-    with listen(options.host, options.port) as listener, warnings_on(console):
+    console = PlainConsole()
+    with listen(options.host, options.port) as listener, console.show_warnings():
         host, port = listener.getsockname()[:2]
         token = os.environ.get(TOKEN_VARIABLE) or None
         if token is None and not ip_address(host).is_loopback:
@@ -37,15 +39,14 @@ def run(options: argparse.Namespace) -> int:
         with scorer_of(settings, options.pages, options.missing_pages) as scorer:
             address = f"http://{f'[{host}]' if ':' in host else host}:{port}"
             parts = _in_words(settings, options.pages, options.missing_pages)
-            line(console, f"Scoring at {address} until Ctrl-C. {parts}")
+            console.print_line(f"Scoring at {address} until Ctrl-C. {parts}")
             scorer.check_judge().add_done_callback(_warn_of_judge)
             # Where the output is a pipe, the address is wanted now.
             console.file.flush()
             serve(scorer, listener, token, options.stop_timeout)
         counts = scorer.counts
         without = counted(counts.no_scores.total(), "answer")
-        line(
-            console,
+        console.print_line(
             f"Stopped. {counted(counts.scores, 'score')}, {without} without a score.",
         )
     return 0

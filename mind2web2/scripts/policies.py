@@ -317,7 +317,7 @@ class PolicyScript:
                 raise
             raise RunTimeoutError(
                 f"script {self.path.name} did not {work} within {limit_s:g} s {what} "
-                "(an endless loop, or a wait?)"
+                "(an endless loop, or a wait?): correct it, or rehearse it with a longer --timeout S"
             ) from error
 
 

@@ -67,6 +67,43 @@ class Address:
     is_picture: bool = False
     label: str = ""
 
+    @property
+    def is_outside(self) -> bool:
+        """Tell whether a link's target is a page on the web."""
+        return _is_outside(self.url)
+
+
+class AddressText:
+    """A text whose addresses are taken out, one kind after the other.
+
+    Attributes:
+        rest: the text with spaces in place of the addresses that were taken.
+    """
+
+    def __init__(self, text: str) -> None:
+        self.rest = text
+
+    def take(self, addresses: Iterable[Address]) -> list[Address]:
+        """Take the addresses that lie within no other one, and return them in order."""
+        found: list[Address] = []
+        for address in sorted(addresses, key=lambda each: (each.start, -each.end)):
+            if not found or address.start >= found[-1].end:
+                found.append(address)
+        self.rest = _blanked(self.rest, found)
+        return found
+
+    def links(self) -> Iterator[Address]:
+        """Yield the links of the rest; addresses within the name of one count as its name."""
+        yield from _tags(self.rest)
+        yield from _links(self.rest)
+        yield from _reference_links(self.rest)
+
+    def shown(self) -> list[Address]:
+        """Return the addresses that stand in the rest without links."""
+        found = [Address(*span) for span in url_spans(self.rest)]
+        bare = bare_addresses(_blanked(self.rest, found))
+        return found + [Address(*span) for span in bare]
+
 
 def markdown_addresses(markdown: str) -> Iterator[str]:
     """Yield the addresses in links, pictures, text, tables, code and HTML, as written, in order.
@@ -75,40 +112,17 @@ def markdown_addresses(markdown: str) -> Iterator[str]:
     counts, being shown as evidence; a picture in HTML does not, being the logo of whatever exported
     the text.
     """
-    text = visible(markdown)
-    links = links_in(text)
-    found = [link for link in links if is_outside(link.url)]
-    found += shown_addresses(blanked(text, links))
+    text = AddressText(visible(markdown))
+    found = [link for link in text.take(text.links()) if link.is_outside]
+    found += text.shown()
     yield from (address.url for address in sorted(found, key=lambda each: each.start))
 
 
-def links_in(text: str) -> list[Address]:
-    """Return the links of a text in order; addresses within the name of one count as its name."""
-    return outermost([*_tags(text), *_links(text), *_reference_links(text)])
-
-
-def shown_addresses(text: str) -> list[Address]:
-    """Return the addresses that stand in a text without links."""
-    spans = list(url_spans(text))
-    found = [Address(*span) for span in spans]
-    return found + [Address(*span) for span in bare_addresses(blanked(text, found))]
-
-
-def is_outside(url: str) -> bool:
-    """Tell whether a link's target is a page on the web."""
+def _is_outside(url: str) -> bool:
     return _URL_START.match(url) is not None or is_bare_address(url.removeprefix("//"))
 
 
-def outermost(addresses: Iterable[Address]) -> list[Address]:
-    """Return the addresses that lie within no other one, in order."""
-    found: list[Address] = []
-    for address in sorted(addresses, key=lambda each: (each.start, -each.end)):
-        if not found or address.start >= found[-1].end:
-            found.append(address)
-    return found
-
-
-def blanked(text: str, addresses: Iterable[Address]) -> str:
+def _blanked(text: str, addresses: Iterable[Address]) -> str:
     """Return a text of the same length with spaces in place of addresses, which are in order."""
     pieces, position = [], 0
     for address in addresses:
@@ -136,7 +150,7 @@ def _links(text: str) -> Iterator[Address]:
         is_picture = text[opening - 1 : opening] == "!"
         named = next(url_spans(name), None)
         # The target is within the text, or was cut, as at a comma; the name is the whole address.
-        url = named.url if named and (named.url.startswith(url) or not is_outside(url)) else url
+        url = named.url if named and (named.url.startswith(url) or not _is_outside(url)) else url
         yield Address(opening - is_picture, end, url, name, is_picture)
 
 

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Literal
 from xml.etree import ElementTree
 
@@ -12,60 +10,51 @@ from xml.etree import ElementTree
 _NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
-@dataclass(frozen=True)
-class JUnitCase:
-    """A test case.
+class JUnitReport:
+    """Test cases, in a suite for each subject."""
 
-    Args:
-        trouble: why it did not pass, in one line; ``None`` if it passed.
-        details: of the trouble, below that line.
-        kind: an error says that nothing was tested.
-    """
+    def __init__(self) -> None:
+        self._root = ElementTree.Element("testsuites")
+        self._suites: dict[str, ElementTree.Element] = {}
 
-    classname: str
-    name: str
-    trouble: str | None = None
-    details: str = ""
-    kind: Literal["failure", "error"] = "failure"
+    def add(
+        self,
+        suite: str,
+        name: str,
+        trouble: str | None = None,
+        details: str = "",
+        kind: Literal["failure", "error"] = "failure",
+    ) -> None:
+        """Add a test case to a suite, whose name the case has as that of its class.
 
+        Args:
+            trouble: why it did not pass, in one line; ``None`` if it passed.
+            details: of the trouble, below that line.
+            kind: an error says that nothing was tested.
+        """
+        subject = _text(suite)
+        if subject not in self._suites:
+            none = dict.fromkeys(("tests", "failures", "errors"), "0")
+            self._suites[subject] = ElementTree.SubElement(
+                self._root, "testsuite", none, name=subject
+            )
+        written = self._suites[subject]
+        _count(written, "tests")
+        case = ElementTree.SubElement(written, "testcase", classname=subject, name=_text(name))
+        if trouble is not None:
+            _count(written, f"{kind}s")
+            element = ElementTree.SubElement(case, kind, message=_text(trouble))
+            element.text = _text(details) or None
 
-@dataclass(frozen=True)
-class JUnitSuite:
-    """Test cases of one subject."""
-
-    name: str
-    cases: Sequence[JUnitCase]
-
-
-def junit_xml(suites: Sequence[JUnitSuite]) -> bytes:
-    """Return the content of a file."""
-    root = ElementTree.Element("testsuites")
-    root.extend(map(_suite, suites))
-    ElementTree.indent(root)
-    content: bytes = ElementTree.tostring(root, encoding="utf-8", xml_declaration=True)
-    return content + b"\n"
-
-
-def _suite(suite: JUnitSuite) -> ElementTree.Element:
-    troubles = [case.kind for case in suite.cases if case.trouble is not None]
-    counts = {
-        "tests": str(len(suite.cases)),
-        "failures": str(troubles.count("failure")),
-        "errors": str(troubles.count("error")),
-    }
-    written = ElementTree.Element("testsuite", counts, name=_text(suite.name))
-    written.extend(map(_case, suite.cases))
-    return written
+    def content(self) -> bytes:
+        """Return the content of a file."""
+        ElementTree.indent(self._root)
+        xml: bytes = ElementTree.tostring(self._root, encoding="utf-8", xml_declaration=True)
+        return xml + b"\n"
 
 
-def _case(case: JUnitCase) -> ElementTree.Element:
-    written = ElementTree.Element(
-        "testcase", classname=_text(case.classname), name=_text(case.name)
-    )
-    if case.trouble is not None:
-        trouble = ElementTree.SubElement(written, case.kind, message=_text(case.trouble))
-        trouble.text = _text(case.details) or None
-    return written
+def _count(suite: ElementTree.Element, what: str) -> None:
+    suite.set(what, str(int(suite.get(what, "0")) + 1))
 
 
 def _text(value: str) -> str:

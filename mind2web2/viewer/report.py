@@ -7,7 +7,7 @@ import gzip
 import html
 import secrets
 import shlex
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -18,6 +18,7 @@ from mind2web2 import __version__
 from mind2web2.errors import ResultWriteError
 from mind2web2.results.stored_results import LoadedResult
 from mind2web2.utils.files import check_replaceable, stage_file
+from mind2web2.utils.path_config import PathConfig
 from mind2web2.viewer.catalog import Catalog
 from mind2web2.viewer.front_end import DEFAULT_TITLE, file_html, json_bytes
 from mind2web2.viewer.keys import AnswerKey, Json, NoSuchResultError
@@ -52,10 +53,33 @@ async def write_report(path: Path, catalog: Catalog, content: ReportContent) -> 
     Raises:
         ResultWriteError: it cannot be written.
     """
-    return await write_file(path, content.title, _blocks(catalog, content))
+    return await _write_file(path, content.title, _blocks(catalog, content))
 
 
-async def write_file(path: Path, title: str, blocks: AsyncIterator[Block], view: str = "") -> int:
+async def write_view(
+    path: Path, title: str, view: str, data: object, answers: Iterable[tuple[PathConfig, AnswerKey]]
+) -> None:
+    """Write a file that shows one view, with answers and the texts of the pages that they cite.
+
+    Args:
+        view: its name in the front end.
+        data: what it shows, as JSON has it.
+
+    Raises:
+        ResultWriteError: it cannot be written.
+    """
+
+    async def blocks() -> AsyncIterator[Block]:
+        yield [view], pack(data)
+        for paths, key in answers:
+            content = ReportContent(most_picture_bytes=0)
+            async for block in answer_blocks(Catalog(paths), [key], content):
+                yield block
+
+    await _write_file(path, title, blocks(), view)
+
+
+async def _write_file(path: Path, title: str, blocks: AsyncIterator[Block], view: str = "") -> int:
     """Write the front end and compressed data, and return the file's size.
 
     Blocks are written as they are made, since pages may be larger than the memory.

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from mind2web2 import CacheFileSys
 from mind2web2.plugin import (
-    CaptureError,
+    Mind2Web2Error,
     PageCheck,
     PageLibrary,
     PageRequest,
@@ -170,7 +170,7 @@ class CaseReader:
                 )
             )
             answer = read_regular_file(answer_path).decode("utf-8", errors="replace")
-        except (CaptureError, OSError) as error:
+        except (Mind2Web2Error, OSError) as error:
             log.warning("left out %s: %s", claim.place, error)
             return None
         text = str(page.text)

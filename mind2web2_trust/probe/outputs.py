@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
-from rich.console import Console
 from rich.table import Table
 
-from mind2web2.plugin import OtherReply, Share, counted, line, percent
+from mind2web2.plugin import (
+    OtherReply,
+    PlainConsole,
+    Share,
+    counted,
+    percent,
+)
 from mind2web2_trust.probe.report import ProbeReport
 
 _SURVIVORS_SHOWN = 5
 
 
-def print_report(console: Console, report: ProbeReport, unquoted: int, *, shows_all: bool) -> None:
+def print_report(
+    console: PlainConsole, report: ProbeReport, unquoted: int, *, shows_all: bool
+) -> None:
     """Print the figures of one judge, and verdicts that stayed.
 
     Args:
@@ -19,29 +26,29 @@ def print_report(console: Console, report: ProbeReport, unquoted: int, *, shows_
         shows_all: print each verdict that stayed.
     """
     probes, claims = counted(report.probes, "probe"), counted(report.claims, "claim")
-    line(console, f"{report.judge} on {report.agent}: {probes} of {claims}, by the text of pages")
+    console.print_line(
+        f"{report.judge} on {report.agent}: {probes} of {claims}, by the text of pages"
+    )
     console.print(_table(report))
-    line(
-        console,
+    console.print_line(
         f"The judge would pass {_percent(report.false_passes)} of claims that a page does not "
         f"support (95% interval {_interval(report.false_passes)}), if it reads other pages as it "
         "read these.",
     )
-    line(
-        console,
+    console.print_line(
         f"Controls, where the verdict must stay: {_percent(report.false_alarms)} of "
         f"{report.false_alarms.count} changed.",
     )
-    line(console, _left_out(report, unquoted))
+    console.print_line(_left_out(report, unquoted))
     if report.failed:
         failed = counted(report.failed, "probe")
-        line(console, f"{failed} failed; the same command asks only for these.")
+        console.print_line(f"{failed} failed; the same command asks only for these.")
     shown = report.survivors if shows_all else report.survivors[:_SURVIVORS_SHOWN]
     for survivor in shown:
         _print_survivor(console, survivor)
     more = len(report.survivors) - len(shown)
     if more:
-        line(console, f"{more} more verdicts stayed: --survivors prints all.")
+        console.print_line(f"{more} more verdicts stayed: --survivors prints all.")
 
 
 def _table(report: ProbeReport) -> Table:
@@ -60,14 +67,14 @@ def _left_out(report: ProbeReport, unquoted: int) -> str:
     )
 
 
-def _print_survivor(console: Console, survivor: OtherReply) -> None:
-    line(console, "")
-    line(console, f"Not read from the page: {survivor.place} ({survivor.kind})")
-    line(console, f"  claim:      {survivor.claim}")
-    line(console, f"  address:    {survivor.url}")
-    line(console, f"  page was:   {survivor.page_before}")
-    line(console, f"  page is:    {survivor.page_after}")
-    line(console, f"  the judge:  {survivor.reason_after}")
+def _print_survivor(console: PlainConsole, survivor: OtherReply) -> None:
+    console.print_line("")
+    console.print_line(f"Not read from the page: {survivor.place} ({survivor.kind})")
+    console.print_line(f"  claim:      {survivor.claim}")
+    console.print_line(f"  address:    {survivor.url}")
+    console.print_line(f"  page was:   {survivor.page_before}")
+    console.print_line(f"  page is:    {survivor.page_after}")
+    console.print_line(f"  the judge:  {survivor.reason_after}")
 
 
 def _percent(share: Share) -> str:

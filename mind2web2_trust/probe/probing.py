@@ -11,7 +11,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from random import Random
 
-from rich.console import Console
 from rich.progress import MofNCompleteColumn, Progress, TextColumn
 
 from mind2web2.plugin import (
@@ -19,13 +18,12 @@ from mind2web2.plugin import (
     ChangedPages,
     PageLibrary,
     PathConfig,
+    PlainConsole,
     RunSettings,
     counted,
     latest_results,
-    line,
     no_results,
     open_run,
-    plain_console,
     run_to_exit,
     settings_of,
     write_whole,
@@ -43,7 +41,7 @@ _STOPPED = "Stopped. Every reply so far is kept: the same command continues from
 
 def run(options: argparse.Namespace) -> int:
     """Probe the judges, print the figures and return the exit status."""
-    console = plain_console(outlives_reader=True)
+    console = PlainConsole(outlives_reader=True)
     settings = settings_of(options, is_announced=not options.json)
     paths = settings.paths
     models = options.judge_models or [
@@ -61,7 +59,7 @@ def run(options: argparse.Namespace) -> int:
         if options.estimate
         else _probe_judges(plan, console, options)
     )
-    return run_to_exit(work, lambda: line(console, _STOPPED))
+    return run_to_exit(work, lambda: console.print_line(_STOPPED))
 
 
 def _judge_of_results(eval_results_root: Path, agent_name: str) -> str:
@@ -93,19 +91,21 @@ class _Plan:
         return Drafting(self.agent, claims, reader, Draft(self.seed))
 
 
-async def _print_estimate(plan: _Plan, console: Console) -> int:
+async def _print_estimate(plan: _Plan, console: PlainConsole) -> int:
     drafting = plan.drafting()
     probes = await drafting.first(plan.sample)
     for settings in plan.judges:
         for text in estimate_lines(probes, settings.model):
-            line(console, text)
+            console.print_line(text)
     if len(drafting.draft.probes) < plan.sample:
-        line(console, f"The results have {counted(len(drafting.draft.probes), 'probe')} at most.")
-    line(console, "Nothing was asked.")
+        console.print_line(
+            f"The results have {counted(len(drafting.draft.probes), 'probe')} at most."
+        )
+    console.print_line("Nothing was asked.")
     return 0
 
 
-async def _probe_judges(plan: _Plan, console: Console, options: argparse.Namespace) -> int:
+async def _probe_judges(plan: _Plan, console: PlainConsole, options: argparse.Namespace) -> int:
     drafting = plan.drafting()
     probes = await drafting.first(plan.sample)
     reports = []
@@ -119,19 +119,19 @@ async def _probe_judges(plan: _Plan, console: Console, options: argparse.Namespa
     if options.output is not None:
         write_whole(options.output, survivors_page(reports))
         if not options.json:
-            line(console, f"The verdicts that stayed: {options.output}")
+            console.print_line(f"The verdicts that stayed: {options.output}")
     if options.json:
         sys.stdout.write(f"[{','.join(report.model_dump_json() for report in reports)}]\n")
     else:
         for report in reports:
             print_report(console, report, drafting.claims.others, shows_all=options.survivors)
         for other, replies in zip(reports[1:], replies_of[1:], strict=True):
-            line(console, compared(reports[0].judge, replies_of[0], other.judge, replies))
+            console.print_line(compared(reports[0].judge, replies_of[0], other.judge, replies))
     return 1 if any(report.failed for report in reports) else 0
 
 
 async def _ask_judge(
-    plan: _Plan, settings: RunSettings, probes: Sequence[Probe], console: Console
+    plan: _Plan, settings: RunSettings, probes: Sequence[Probe], console: PlainConsole
 ) -> list[Reply]:
     """Ask one judge all probes of the sample."""
     folder = ChangedPages.folder(plan.agent, settings.model)
@@ -143,7 +143,7 @@ async def _ask_judge(
 
 
 @contextmanager
-def _progress(console: Console, probes: int) -> Iterator[Callable[[], object]]:
+def _progress(console: PlainConsole, probes: int) -> Iterator[Callable[[], object]]:
     """Show on a terminal how many probes are answered."""
     columns = (TextColumn("probes"), MofNCompleteColumn())
     with Progress(

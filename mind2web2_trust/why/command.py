@@ -14,13 +14,12 @@ from mind2web2.plugin import (
     REPLAY,
     STORE_NAME,
     JudgmentStore,
+    PlainConsole,
     RunSettings,
     SharingJudgmentStore,
     UsageError,
     all_or_first_error,
-    line,
     merged_store,
-    plain_console,
     program,
     settings_of,
     write_whole,
@@ -54,9 +53,9 @@ def run(options: argparse.Namespace, folders: Sequence[Path], task_ids: Sequence
     is_asked = options.ask and not options.estimate
     found = asyncio.run(_explained(sides, settings if is_asked else None))
     if options.json:
-        plain_console().print_json(found.model_dump_json())
+        PlainConsole().print_json(found.model_dump_json())
     else:
-        print_explanation(plain_console(), found, is_asked=is_asked)
+        print_explanation(PlainConsole(), found, is_asked=is_asked)
     # The viewer shows two agents, with all their tasks.
     if len(folders) == 2 and not task_ids:
         _keep(sides[1].folder / WHY_FILE, found)
@@ -67,7 +66,7 @@ def _keep(path: Path, found: Explanation) -> None:
     try:
         write_whole(path, found.model_dump_json(indent=2))
     except OSError as error:
-        line(plain_console(sys.stderr), f"Not kept for the viewer: {error}")
+        PlainConsole(sys.stderr).print_line(f"Not kept for the viewer: {error}")
 
 
 def _sides(

@@ -12,7 +12,6 @@ from pathlib import Path
 from mind2web2 import CacheFileSys
 from mind2web2.plugin import (
     CachingJudge,
-    JudgeError,
     JudgeRecord,
     JudgmentStore,
     Mind2Web2Error,
@@ -156,7 +155,7 @@ class Evaluation:
                 judge = self._asking.judges[parts.judge.made_from.judge]
                 result = await self._result(pair, parts, judge)
                 return Evaluated(Bounds.exact(result.final_score or 0.0), result)
-            except JudgeError as error:
+            except Mind2Web2Error as error:
                 reason = str(error)
         if not low.missing or low.result is None:
             return replace(low, reason=reason)

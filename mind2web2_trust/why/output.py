@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from rich.console import Console
-
-from mind2web2.plugin import counted, dollars, line, name_list, print_table, with_sign
+from mind2web2.plugin import (
+    PlainConsole,
+    counted,
+    dollars,
+    name_list,
+    with_sign,
+)
 from mind2web2_trust.why.explanation import Explanation, LeafOfSide, MovedLeaf, ShareOfCause
 from mind2web2_trust.why.shares import NAMES
 
@@ -16,16 +20,16 @@ _OTHER = (
 )
 
 
-def print_explanation(console: Console, found: Explanation, *, is_asked: bool) -> None:
+def print_explanation(console: PlainConsole, found: Explanation, *, is_asked: bool) -> None:
     """Print the shares, the leaves behind them, and a sentence to copy."""
     if found.shares:
         rows = [_row(share) for share in found.shares]
         answers, tasks = counted(found.answers, "answer"), counted(found.tasks, "task")
         title = f"What moved partial completion, over {answers} to {tasks}"
         headings = ("cause", "share", "95% interval", "answers")
-        print_table(console, title, headings, [*rows, _sum_row(found)])
+        console.print_table(title, headings, [*rows, _sum_row(found)])
     for text in (*_notes(found, is_asked=is_asked), *_leaf_lines(found), found.sentence):
-        line(console, text)
+        console.print_line(text)
 
 
 def _row(share: ShareOfCause) -> tuple[str, ...]:

@@ -11,9 +11,9 @@ from mind2web2 import CacheFileSys
 from mind2web2.plugin import (
     REPLAY,
     STORE_NAME,
-    AnswerError,
     AnswerFile,
     JudgeRecord,
+    Mind2Web2Error,
     PathConfig,
     Provenance,
     ResultFile,
@@ -83,7 +83,7 @@ class Material:
         """Tell whether answer and pages are still those that were judged; reads files."""
         try:
             text = read_answer(self.answer.path)
-        except AnswerError:
+        except Mind2Web2Error:
             return False
         cache = CacheFileSys(self.pages)
         return text_sha256(text) == self.made_from.answer_sha256 and all(

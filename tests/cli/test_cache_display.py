@@ -4,9 +4,8 @@ import asyncio
 import io
 import time
 
-from rich.console import Console
-
 from mind2web2.capture.models import CaptureRecord, Trouble
+from mind2web2.cli.console import PlainConsole
 from mind2web2.cli.crawl_display import CrawlDisplay
 from mind2web2.pages.crawl import CrawlProgress, PageOutcome
 
@@ -30,7 +29,7 @@ def outcome(kind="web", failure=None, trouble=None, **facts):
 async def shown(progress, *, terminal):
     """Return what is shown of a run in this state."""
     output = io.StringIO()
-    console = Console(file=output, force_terminal=terminal, width=100, color_system=None)
+    console = PlainConsole(file=output, force_terminal=terminal, width=100, color_system=None)
     async with CrawlDisplay(console, progress):
         await asyncio.sleep(0)
         await asyncio.sleep(0)
@@ -81,7 +80,7 @@ async def test_at_first_a_terminal_shows_how_many_answers_are_read():
 
 def totals_line(progress):
     """Return the line for a long silence."""
-    return CrawlDisplay(Console(file=io.StringIO()), progress).totals_line()
+    return CrawlDisplay(PlainConsole(file=io.StringIO()), progress).totals_line()
 
 
 def test_a_page_that_takes_long_is_named():

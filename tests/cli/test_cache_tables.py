@@ -3,10 +3,9 @@
 import io
 from functools import partial
 
-from rich.console import Console
-
 from mind2web2.capture.models import CaptureRecord, RefusedConnection, Trouble
 from mind2web2.cli.cache import print_cached
+from mind2web2.cli.console import PlainConsole
 from mind2web2.pages.cited_pages import CitedPage, TaskPages
 from mind2web2.utils.program import command_line
 
@@ -34,7 +33,7 @@ def printed(*tasks):
     """Return what is printed of tasks."""
     output = io.StringIO()
     command = partial(command_line, "cache", "bot")
-    print_cached(Console(file=output, width=120, color_system=None), tasks, command)
+    print_cached(PlainConsole(file=output, width=120, color_system=None), tasks, command)
     return output.getvalue()
 
 

@@ -3,7 +3,9 @@
 import pytest
 from result_parts import made_from, shown, vote
 
-from mind2web2.cli.console import plain_console
+from mind2web2.cli.console import (
+    PlainConsole,
+)
 from mind2web2.cli.evaluate_report import print_scores
 from mind2web2.results.answers import TaskWork
 from mind2web2.results.cautions import CautionFacts, cautions
@@ -169,7 +171,7 @@ def test_failed_runs_are_in_the_table(capsys):
         AnswerOutcome("lake", name, ResultFile.of({"final_score": score}), None)
         for name, score in (("answer_1.md", 1.0), ("answer_3.md", 0.5))
     ]
-    print_scores(plain_console(), [task], outcomes)
+    print_scores(PlainConsole(), [task], outcomes)
     assert "1: 1  2: 0  3: 0.50" in (shown := capsys.readouterr().out) and " 0.50 " in shown
 
 
@@ -180,5 +182,5 @@ def test_answers_of_one_short_name_keep_their_scores(capsys):
         AnswerOutcome("lake", name, ResultFile.of({"final_score": score}), None)
         for name, score in (("1.md", 0.25), ("answer_1.md", 0.75))
     ]
-    print_scores(plain_console(), [task], outcomes)
+    print_scores(PlainConsole(), [task], outcomes)
     assert "1: 0.25  1: 0.75" in capsys.readouterr().out

@@ -4,7 +4,9 @@ import logging
 
 import pytest
 
-from mind2web2.cli.console import plain_console, warnings_on
+from mind2web2.cli.console import (
+    PlainConsole,
+)
 
 LOG = logging.getLogger("mind2web2.lake")
 
@@ -26,13 +28,13 @@ def warned(capsys):
 
 def test_each_warning_is_one_line_once(warned):
     """Two caches of one folder report the same missing file."""
-    with warnings_on(plain_console()):
+    with PlainConsole().show_warnings():
         told = [warned(0.0, text) for text in ("deep\nlake", "deep lake", "wide lake")]
     assert told == ["warning: deep lake", "", "warning: wide lake"]
 
 
 def test_warnings_that_are_alike_come_one_in_ten_seconds(warned):
-    with warnings_on(plain_console()):
+    with PlainConsole().show_warnings():
         assert warned(100.0, "try 1", alike="no reply") == "warning: try 1"
         assert warned(101.0, "try 2", alike="no reply") == ""
         assert warned(102.0, "busy", alike="status 503") == "warning: busy"

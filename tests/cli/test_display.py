@@ -5,8 +5,8 @@ import io
 import re
 
 import pytest
-from rich.console import Console
 
+from mind2web2.cli.console import PlainConsole
 from mind2web2.cli.displays import RunDisplay, duration_text, totals_text
 from mind2web2.judge.usage import RunUsage, TaskUsage
 from mind2web2.llm_client.chat import Usage
@@ -29,7 +29,7 @@ def usage_of_run(asked, reused=0):
 async def shown(progress, totals, *, terminal, width=100):
     """Return what is shown of a run in this state."""
     output = io.StringIO()
-    console = Console(file=output, force_terminal=terminal, width=width, color_system=None)
+    console = PlainConsole(file=output, force_terminal=terminal, width=width, color_system=None)
     async with RunDisplay(console, progress, totals):
         await asyncio.sleep(0)
         await asyncio.sleep(0)
@@ -76,7 +76,9 @@ def test_times_have_the_units_that_matter(seconds, text):
 
 def test_the_totals_tell_elapsed_and_remaining_time():
     progress = progress_of(*(outcome(number, 1.0, reused=True) for number in range(3)))
-    display = RunDisplay(Console(file=io.StringIO()), progress, usage_of_run(Usage(judgments=7)))
+    display = RunDisplay(
+        PlainConsole(file=io.StringIO()), progress, usage_of_run(Usage(judgments=7))
+    )
     assert re.search(r"7 judgments asked, .*; [0-9]+ s elapsed$", display.totals_line())
     progress.outcomes += [outcome(number, 1.0) for number in range(3)]
     assert re.search(r"elapsed, about [0-9]+ s left$", display.totals_line())
@@ -85,7 +87,7 @@ def test_the_totals_tell_elapsed_and_remaining_time():
 async def test_the_last_outcomes_are_printed_too():
     output = io.StringIO()
     progress = progress_of()
-    async with RunDisplay(Console(file=output, width=100), progress, RunUsage()):
+    async with RunDisplay(PlainConsole(file=output, width=100), progress, RunUsage()):
         progress.outcomes.append(outcome(1, 1.0))
     assert output.getvalue() == "[1/9] lake/answer_1.md: 1\n"
 

@@ -5,9 +5,11 @@ import sys
 
 PRINTING = """
 import sys
-from mind2web2.cli.console import plain_console
-console = plain_console(outlives_reader=True)
-errors = plain_console(file=sys.stderr, outlives_reader=True)
+from mind2web2.cli.console import (
+    PlainConsole,
+)
+console = PlainConsole(outlives_reader=True)
+errors = PlainConsole(file=sys.stderr, outlives_reader=True)
 sys.stdin.readline()
 for _ in range(3):
     console.print("to whom it may concern")

@@ -11,7 +11,9 @@ from projects import ClaimJudge, Project, evaluate
 from rich.table import Table
 from scripted_judge import ScriptedJudge
 
-from mind2web2.cli.console import plain_console
+from mind2web2.cli.console import (
+    PlainConsole,
+)
 from mind2web2.results.cautions import cautions, flagged_line
 from mind2web2.utils.logging_setup import cleanup_logger, create_logger
 
@@ -81,7 +83,7 @@ def test_terminal_escapes_reach_no_log_and_no_console(tmp_path, capsys):
 
 def test_terminal_escapes_are_not_printed():
     file = io.StringIO()
-    console = plain_console(file)
+    console = PlainConsole(file)
     table = Table("\x1b[2Jname")
     table.add_row("\x1b[31mred")
     console.print(table)

@@ -11,7 +11,6 @@ from itertools import count
 
 import pytest
 from projects import QUICK_RETRY
-from rich.console import Console
 from servers.judge_server import (
     JudgeServer,
     content,
@@ -22,6 +21,7 @@ from servers.judge_server import (
     status,
 )
 
+from mind2web2.cli.console import PlainConsole
 from mind2web2.cli.displays import totals_text
 from mind2web2.cli.evaluate_report import print_usage
 from mind2web2.errors import (
@@ -156,7 +156,7 @@ async def test_requests_without_reported_tokens_are_counted(faults, tokens, unto
     write_usage(tmp_path, run)
     newest = json.loads((tmp_path / USAGE_NAME).read_text(encoding="utf-8"))["newest_run"]
     assert newest["tasks"]["lake"]["asked"]["untold_requests"] == untold
-    console = Console(file=io.StringIO(), width=200)
+    console = PlainConsole(file=io.StringIO(), width=200)
     print_usage(console, run.usage)
     assert (
         "the server did not report the tokens of 1 request," in console.file.getvalue()

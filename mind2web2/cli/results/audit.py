@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from rich.console import Console
-
 from mind2web2.analysis.audit_report import AuditReport
 from mind2web2.analysis.audited import JudgeQuality
-from mind2web2.cli.console import line, print_table
+from mind2web2.cli.console import (
+    PlainConsole,
+)
 from mind2web2.statistics.agreement import Figures
 from mind2web2.statistics.paired import Estimate
 from mind2web2.utils.text import counted, number
 
 
-def print_audit(console: Console, found: AuditReport) -> None:
+def print_audit(console: PlainConsole, found: AuditReport) -> None:
     """Print how often the judge and people's labels agree."""
     for auditor in found.auditors:
         _print_quality(console, f"Judge and {auditor.auditor}", auditor.quality)
@@ -23,7 +23,7 @@ def print_audit(console: Console, found: AuditReport) -> None:
         _print_figures(console, title, _between(pair.figures))
 
 
-def _print_quality(console: Console, title: str, found: JudgeQuality) -> None:
+def _print_quality(console: PlainConsole, title: str, found: JudgeQuality) -> None:
     rows = [
         *_between(found.figures),
         ("passed wrongly", found.figures.wrong_passes),
@@ -31,10 +31,9 @@ def _print_quality(console: Console, title: str, found: JudgeQuality) -> None:
     ]
     _print_figures(console, f"{title}: {counted(found.labels, 'leaf')}", rows)
     if found.undecidable:
-        line(console, f"Not counted: {counted(found.undecidable, 'undecidable leaf')}.")
+        console.print_line(f"Not counted: {counted(found.undecidable, 'undecidable leaf')}.")
     if found.stale:
-        line(
-            console,
+        console.print_line(
             f"{counted(found.stale, 'label')} no longer count, because the leaves were judged "
             "again.",
         )
@@ -48,9 +47,9 @@ def _between(figures: Figures) -> list[tuple[str, Estimate]]:
     ]
 
 
-def _print_figures(console: Console, title: str, rows: Iterable[tuple[str, Estimate]]) -> None:
+def _print_figures(console: PlainConsole, title: str, rows: Iterable[tuple[str, Estimate]]) -> None:
     cells = [(name, number(one.value), _interval(one)) for name, one in rows]
-    print_table(console, title, ("figure", "value", "95% interval"), cells)
+    console.print_table(title, ("figure", "value", "95% interval"), cells)
 
 
 def _interval(found: Estimate) -> str:

@@ -10,7 +10,9 @@ from mind2web2.analysis.comparison import ranking
 from mind2web2.analysis.corrected_pairs import corrected_pairs
 from mind2web2.analysis.correction_record import CorrectionRoots
 from mind2web2.analysis.judge_checks import failed_check
-from mind2web2.cli.console import line, plain_console
+from mind2web2.cli.console import (
+    PlainConsole,
+)
 from mind2web2.cli.options import load_function, settings_of
 from mind2web2.cli.results.chosen import chosen_tasks
 from mind2web2.cli.results.comparison_tables import print_ranking, print_verdict
@@ -75,14 +77,14 @@ def run(options: argparse.Namespace) -> int:
         content = {**found.model_dump(mode="json"), "worse": worse}
         if options.corrected:
             content["corrected"] = [pair.model_dump(mode="json") for pair in corrected]
-        plain_console().print_json(json.dumps(content))
+        PlainConsole().print_json(json.dumps(content))
     else:
-        print_ranking(plain_console(), found)
+        print_ranking(PlainConsole(), found)
         for pair in corrected:
             for text in pair_lines(pair):
-                line(plain_console(), text)
+                PlainConsole().print_line(text)
         if margin is not None:
-            print_verdict(plain_console(), found, worse, margin)
+            print_verdict(PlainConsole(), found, worse, margin)
     return WORSE if worse else 0
 
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from rich.console import Console
-
 from mind2web2.analysis.comparison import Pair, Ranking
-from mind2web2.cli.console import line, print_table
+from mind2web2.cli.console import (
+    PlainConsole,
+)
 from mind2web2.cli.results.tables import (
     METRICS,
 )
@@ -15,14 +15,13 @@ from mind2web2.utils.program import program
 from mind2web2.utils.text import counted, fixed, number, with_sign
 
 
-def print_ranking(console: Console, found: Ranking) -> None:
+def print_ranking(console: PlainConsole, found: Ranking) -> None:
     """Print both metrics, and each further agent's power and tasks against the first."""
     first, *others = found.agents
     for name in found.metrics:
         _print_metric(console, found, name, METRICS[name].label)
     corrected = " They are not corrected for several pairs; the p-values are, by Holm."
-    line(
-        console,
+    console.print_line(
         "Differences, intervals and p-values come from sign flips of the tasks' differences, each "
         "averaged over its runs. Intervals are for other tasks of this kind."
         f"{corrected if len(others) > 1 else ''}",
@@ -33,13 +32,13 @@ def print_ranking(console: Console, found: Ranking) -> None:
         _print_power(console, pair, found.num_tasks)
         largest = ", ".join(f"{one.task_id} {with_sign(one.difference)}" for one in pair.largest)
         if largest:
-            line(console, f"Largest differences of {other} from {first}: {largest}")
-        line(console, f"What moved the score: {program()} compare {first} {other} --why")
+            console.print_line(f"Largest differences of {other} from {first}: {largest}")
+        console.print_line(f"What moved the score: {program()} compare {first} {other} --why")
     for warning in found.warnings:
-        line(console, f"Warning: {warning}")
+        console.print_line(f"Warning: {warning}")
 
 
-def _print_metric(console: Console, found: Ranking, name: str, label: str) -> None:
+def _print_metric(console: PlainConsole, found: Ranking, name: str, label: str) -> None:
     first = found.agents[0]
     metric = found.metrics[name]
     pairs = metric.against(first)
@@ -50,18 +49,16 @@ def _print_metric(console: Console, found: Ranking, name: str, label: str) -> No
         cells = ("first", "", "") if pair is None else _cells(pair)
         rows.append((f"{agent}{mark}", number(value), *cells))
     title = f"{label}, over the same {counted(found.num_tasks, 'task')}"
-    print_table(console, title, ("agent", "mean", "difference", "95% interval", "p"), rows)
+    console.print_table(title, ("agent", "mean", "difference", "95% interval", "p"), rows)
     for pair in pairs.values():
         if pair.reason is not None:
-            line(console, f"No interval for {pair.second_agent}: {pair.reason}.")
+            console.print_line(f"No interval for {pair.second_agent}: {pair.reason}.")
     if len(metric.tied_with_best) > 1:
-        line(
-            console,
+        console.print_line(
             f"* tied with the best at the 5% level: {', '.join(metric.tied_with_best)}.",
         )
     else:
-        line(
-            console,
+        console.print_line(
             f"The best is {metric.tied_with_best[0]}, and no other agent is tied with it at the "
             "5% level.",
         )
@@ -72,7 +69,7 @@ def _cells(pair: Pair) -> Sequence[str]:
     return with_sign(pair.difference), shown, f"{pair.p_holm:.2g}"
 
 
-def _print_power(console: Console, pair: Pair, tasks: int) -> None:
+def _print_power(console: PlainConsole, pair: Pair, tasks: int) -> None:
     # Where all tasks differ alike, their variance tells nothing about other tasks.
     if tasks < 2 or pair.detectable == 0:
         return
@@ -80,19 +77,20 @@ def _print_power(console: Console, pair: Pair, tasks: int) -> None:
     if pair.detectable is not None:
         points = fixed(100 * pair.detectable, 0)
         shown = f"only a difference of {points} points or more in partial completion would show"
-    line(
-        console,
+    console.print_line(
         f"{pair.second_agent} against {pair.first_agent}: with {counted(tasks, 'task')}, {shown} "
         "(80% power).",
     )
 
 
-def print_verdict(console: Console, found: Ranking, worse: Sequence[str], margin: float) -> None:
+def print_verdict(
+    console: PlainConsole, found: Ranking, worse: Sequence[str], margin: float
+) -> None:
     """Print whether ``--fail_if_worse`` applies."""
     first = found.agents[0]
     if worse:
-        line(
-            console, f"Shown to be worse than {first} by more than {margin:g}: {', '.join(worse)}."
+        console.print_line(
+            f"Shown to be worse than {first} by more than {margin:g}: {', '.join(worse)}."
         )
         return
-    line(console, f"No agent is shown to be worse than {first} by more than {margin:g}.")
+    console.print_line(f"No agent is shown to be worse than {first} by more than {margin:g}.")

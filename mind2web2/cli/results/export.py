@@ -6,8 +6,6 @@ import argparse
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
-from rich.console import Console
-
 from mind2web2.bridges.tables import (
     AnswerRecord,
     LeafRecord,
@@ -17,7 +15,9 @@ from mind2web2.bridges.tables import (
     without_texts,
     write_table,
 )
-from mind2web2.cli.console import line, plain_console, warnings_on
+from mind2web2.cli.console import (
+    PlainConsole,
+)
 from mind2web2.cli.options import settings_of
 from mind2web2.cli.results.judgments import write_judgments
 from mind2web2.errors import UsageError
@@ -37,7 +37,7 @@ def run(options: argparse.Namespace) -> int:
     if options.judgments is None:
         for name in names:
             require_results(root, name)
-    console = plain_console()
+    console = PlainConsole()
     if options.output is None:
         return _write_other(options, names, root, console)
     kind: type[Record] = AnswerRecord if options.answers else LeafRecord
@@ -46,15 +46,15 @@ def run(options: argparse.Namespace) -> int:
     records: Iterable[Record] = (record for name in names for record in rows(name, root))
     if options.anonymous:
         records = map(without_texts, records)
-    with warnings_on(console):
+    with console.show_warnings():
         count = write_table(options.output, records, kind)
     noun = "answer" if options.answers else "leaf"
-    line(console, f"{counted(count, noun)} written to {options.output}")
+    console.print_line(f"{counted(count, noun)} written to {options.output}")
     return 0
 
 
 def _write_other(
-    options: argparse.Namespace, names: Sequence[str], root: Path, console: Console
+    options: argparse.Namespace, names: Sequence[str], root: Path, console: PlainConsole
 ) -> int:
     """Write something else than a table and return the exit status."""
     if options.answers or options.anonymous:
@@ -67,6 +67,6 @@ def _write_other(
     for name, export in load_parts("exports").items():
         output = getattr(options, name)
         if output is not None:
-            with warnings_on(console):
-                line(console, export.write(output, names, root))
+            with console.show_warnings():
+                console.print_line(export.write(output, names, root))
     return 0

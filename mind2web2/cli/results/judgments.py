@@ -6,7 +6,9 @@ import argparse
 from collections.abc import Sequence
 from pathlib import Path
 
-from mind2web2.cli.console import line, plain_console
+from mind2web2.cli.console import (
+    PlainConsole,
+)
 from mind2web2.cli.options import settings_of
 from mind2web2.errors import UsageError
 from mind2web2.judge.record import JudgeIdentity
@@ -42,10 +44,9 @@ def write_judgments(output: Path, agent_name: str, eval_results_root: Path) -> N
     used: set[str] = set()
     for _, _, found in latest_results(eval_results_root, agent_name):
         used |= judgments_named(found.content.document)
-    console = plain_console()
+    console = PlainConsole()
     in_use = len(keys & used)
-    line(
-        console,
+    console.print_line(
         f"{counted(len(keys), 'judgment')} written to {output}; the newest results use "
         f"{in_use} of them",
     )
@@ -56,7 +57,7 @@ def write_judgments(output: Path, agent_name: str, eval_results_root: Path) -> N
             of_judge = f" by {' '.join(judge.in_words())}"
         else:
             of_judge = ""
-        line(console, f"To score the same answers{of_judge} from this file: {command}")
+        console.print_line(f"To score the same answers{of_judge} from this file: {command}")
 
 
 def _options_for(judge: JudgeIdentity, judges: Sequence[JudgeIdentity]) -> list[str]:
@@ -82,5 +83,5 @@ def run_import(options: argparse.Namespace) -> int:
     judgments = list(read_judgments(options.file))
     with JudgmentStore(path) as store:
         added, total = store.add(judgments), len(judgments)
-    line(plain_console(), f"new judgments in {path}: {added:,} of {total:,}")
+    PlainConsole().print_line(f"new judgments in {path}: {added:,} of {total:,}")
     return 0

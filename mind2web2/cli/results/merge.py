@@ -5,27 +5,27 @@ from __future__ import annotations
 import argparse
 
 from mind2web2.analysis.merging import merge_results
-from mind2web2.cli.console import line, plain_console, warnings_on
+from mind2web2.cli.console import (
+    PlainConsole,
+)
 from mind2web2.cli.results.tables import print_metrics
 from mind2web2.utils.text import counted
 
 
 def run(options: argparse.Namespace) -> int:
     """Merge and return the exit status: 1 where there are conflicts."""
-    console = plain_console()
-    with warnings_on(console):
+    console = PlainConsole()
+    with console.show_warnings():
         report = merge_results(options.sources, options.into)
     for agent, summary in report.summaries.items():
         print_metrics(console, summary)
         results = counted(report.results[agent], "new result")
-        line(
-            console,
+        console.print_line(
             f"{agent}: {results} and {counted(report.judgments[agent], 'new judgment')}",
         )
     for conflict in report.conflicts:
-        line(console, f"Conflict: {conflict}")
-    line(
-        console,
+        console.print_line(f"Conflict: {conflict}")
+    console.print_line(
         f"{counted(len(report.conflicts), 'conflict')}. Results: {options.into}",
     )
     return 1 if report.conflicts else 0

@@ -8,8 +8,6 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rich.console import Console
-
 from mind2web2.analysis.agent_report import (
     ReportedAgent,
     agent_report,
@@ -22,7 +20,9 @@ from mind2web2.analysis.correction_record import (
 )
 from mind2web2.analysis.judge_checks import failed_check
 from mind2web2.analysis.score_matrix import NO_ANSWER, NO_RUNS
-from mind2web2.cli.console import line, plain_console, warnings_on
+from mind2web2.cli.console import (
+    PlainConsole,
+)
 from mind2web2.cli.options import load_function, settings_of
 from mind2web2.cli.results.chosen import chosen_tasks, domains_of
 from mind2web2.cli.results.tables import (
@@ -59,8 +59,8 @@ def run(options: argparse.Namespace) -> int:
     if settings.eval_version is not None:
         paths.script_versions()  # raises where the version does not exist
     task_ids = chosen_tasks(settings)
-    console = plain_console()
-    with warnings_on(console):
+    console = PlainConsole()
+    with console.show_warnings():
         agents = [_report_agent(options, settings, name, task_ids) for name in names]
     root = paths.eval_results_root
     audits = _audits(options, root, names)
@@ -75,11 +75,11 @@ def run(options: argparse.Namespace) -> int:
                 )
         if len(agents) > 1:
             compare = command_line("compare", *names, *settings.results_option)
-            line(console, f"To see whether they differ by more than chance: {compare}")
+            console.print_line(f"To see whether they differ by more than chance: {compare}")
     below = _below(agents, options.fail_under)
     if below:
         if not options.json:
-            line(console, f"Below --fail_under {options.fail_under:g}: {', '.join(below)}")
+            console.print_line(f"Below --fail_under {options.fail_under:g}: {', '.join(below)}")
         return BELOW
     return 1 if any(agent.report.summary.missing for agent in agents) else 0
 
@@ -154,7 +154,7 @@ def _below(agents: Sequence[ReportedAgent], limit: float | None) -> list[str]:
 
 
 def _print_json(
-    console: Console,
+    console: PlainConsole,
     agents: Sequence[ReportedAgent],
     audits: Mapping[str, AuditReport],
 ) -> None:
@@ -172,7 +172,7 @@ def _print_json(
 
 
 def _print_agent(
-    console: Console,
+    console: PlainConsole,
     settings: RunSettings,
     agent: ReportedAgent,
 ) -> None:
@@ -181,31 +181,31 @@ def _print_agent(
     if has_scores:
         print_metrics(console, report.summary)
     else:
-        line(console, f"No answer of {agent.name} has a score.")
+        console.print_line(f"No answer of {agent.name} has a score.")
     for missing in report.summary.missing:
         # A warning sums up the answers that do not exist.
         if missing.reason not in (NO_ANSWER, NO_RUNS, NEVER_EVALUATED):
             name = f"{missing.task_id}/{missing.answer_name}"
-            line(console, f"No result: {name}: {missing.reason}")
+            console.print_line(f"No result: {name}: {missing.reason}")
     if has_scores:
         _print_grounds(console, settings, agent)
         for probe in changed_pages(agent.name):
-            line(console, probe.sentence)
+            console.print_line(probe.sentence)
     _print_present(console, settings, agent)
     if agent.not_written:
-        line(console, f"Warning: the numbers were not stored: {agent.not_written}")
+        console.print_line(f"Warning: the numbers were not stored: {agent.not_written}")
     if report.sentence is not None:
-        line(console, f"To copy: {report.sentence}")
+        console.print_line(f"To copy: {report.sentence}")
     _print_groups(console, agent)
 
 
-def _print_grounds(console: Console, settings: RunSettings, agent: ReportedAgent) -> None:
+def _print_grounds(console: PlainConsole, settings: RunSettings, agent: ReportedAgent) -> None:
     """Print what the scores rest on: corrections, verdicts, bounds and checks of the judge."""
     report = agent.report
     if report.corrected is not None:
         correction_lines = load_function("mind2web2.cli.results.corrections:correction_lines")
         for text in correction_lines(report.corrected):
-            line(console, text)
+            console.print_line(text)
     print_verdicts(console, report.summary.verdicts)
     judges = {
         (each.facts.judge, each.facts.server) for each in agent.answers if each.score is not None
@@ -213,14 +213,14 @@ def _print_grounds(console: Console, settings: RunSettings, agent: ReportedAgent
     # If there are several judges, the newest result names the check of one.
     check = None if agent.newest is None else agent.newest.run.judge_check
     if len(judges) == 1 and check is not None:
-        line(console, f"The judge's check when these scores were made: {check}.")
+        console.print_line(f"The judge's check when these scores were made: {check}.")
     if judge := failed_check(settings.paths.eval_results_root, agent.name):
-        line(console, f"Warning: {judge}")
+        console.print_line(f"Warning: {judge}")
     for caution in report.cautions:
-        line(console, f"Warning: {caution}")
+        console.print_line(f"Warning: {caution}")
 
 
-def _print_present(console: Console, settings: RunSettings, agent: ReportedAgent) -> None:
+def _print_present(console: PlainConsole, settings: RunSettings, agent: ReportedAgent) -> None:
     """Print which results are out of date, and which answers have none."""
     now = agent.report.now
     root = settings.paths.eval_results_root / agent.name
@@ -232,28 +232,25 @@ def _print_present(console: Console, settings: RunSettings, agent: ReportedAgent
     evaluate = command_line("evaluate", agent.name, *settings.results_option)
     print_now(console, now, unevaluated, evaluate)
     if now.removed:
-        line(console, f"Note: {removed_tasks_text(root, now.removed)}")
+        console.print_line(f"Note: {removed_tasks_text(root, now.removed)}")
 
 
-def _print_groups(console: Console, agent: ReportedAgent) -> None:
+def _print_groups(console: PlainConsole, agent: ReportedAgent) -> None:
     """Print the figures by domain and by tag."""
     report = agent.report
     for domain in report.by_domain:
-        line(
-            console,
+        console.print_line(
             f"{agent.name}, domain {domain.domain}: partial completion {number(domain.avg_score)}, "
             f"pass@{report.summary.num_runs} {number(domain.pass_at_k)} "
             f"({counted(domain.tasks, 'task')})",
         )
     if report.by_tag is not None and not report.by_tag:
-        line(
-            console,
+        console.print_line(
             f"{agent.name}: no leaf has a tag (write tags=[...] in scripts, tags: in rubric files)",
         )
     for tag in report.by_tag or ():
         leaves = counted(tag.leaves, "leaf")
         counts = f"{leaves} of {counted(tag.answers, 'answer')}, {counted(tag.tasks, 'task')}"
-        line(
-            console,
+        console.print_line(
             f"{agent.name}, tag {tag.tag}: {percent(tag.passed)} of its leaves passed ({counts})",
         )

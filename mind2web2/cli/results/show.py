@@ -12,10 +12,11 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
-from rich.console import Console
 from rich.text import Text
 
-from mind2web2.cli.console import line, plain_console, print_table, warnings_on
+from mind2web2.cli.console import (
+    PlainConsole,
+)
 from mind2web2.cli.options import settings_of
 from mind2web2.cli.results.stored_values import stored_values
 from mind2web2.errors import Mind2Web2Error, UsageError
@@ -63,8 +64,8 @@ def run(options: argparse.Namespace) -> int:
     settings = settings_of(options)
     root = settings.paths.eval_results_root
     require_results(root, agent_name)
-    console = plain_console()
-    with warnings_on(console):
+    console = PlainConsole()
+    with console.show_warnings():
         if options.task is None:
             answers = agent_answers(root, agent_name)
             _print_agent(console, settings, agent_name, answers)
@@ -99,7 +100,7 @@ def _answer_named(answers: Sequence[ScoredAnswer], name: str) -> ScoredAnswer:
 
 
 def _print_agent(
-    console: Console,
+    console: PlainConsole,
     settings: RunSettings,
     agent_name: str,
     answers: Sequence[ScoredAnswer],
@@ -115,17 +116,17 @@ def _print_agent(
         )
         rows.append((task_id, listed, number(sum(scores) / len(scores) if scores else None)))
     title = f"{agent_name}: {counted(len(tasks), 'task')}, {counted(len(answers), 'answer')}"
-    print_table(console, title, ("task", "answers", "mean"), rows, texts=("answers",))
+    console.print_table(title, ("task", "answers", "mean"), rows, texts=("answers",))
     if judges := sorted({answer.facts.judge for answer in answers if answer.facts.judge}):
-        line(console, f"Judged by {'; '.join(judges)}.")
+        console.print_line(f"Judged by {'; '.join(judges)}.")
     if tasks:
         option = settings.results_option
         command = command_line("show", agent_name, next(iter(tasks)), *option)
-        line(console, f"To see the answers to a task: {command}")
+        console.print_line(f"To see the answers to a task: {command}")
 
 
 def _print_task(
-    console: Console,
+    console: PlainConsole,
     settings: RunSettings,
     agent_name: str,
     answers: Sequence[ScoredAnswer],
@@ -140,17 +141,17 @@ def _print_task(
         words = "-" if answer.word_count is None else str(answer.word_count)
         rows.append((_stem(answer), number(answer.score), *leaves, words))
     headings = ("answer", "score", "passed", "failed", "skipped", "words")
-    print_table(console, f"{agent_name}: {task_id}", headings, rows)
-    line(console, "The columns passed, failed and skipped count leaves of the rubric tree.")
+    console.print_table(f"{agent_name}: {task_id}", headings, rows)
+    console.print_line("The columns passed, failed and skipped count leaves of the rubric tree.")
     for answer in answers:
         if answer.reason is not None:
             outcome = "No result" if answer.score is None else f"Score {number(answer.score)}"
-            line(console, f"{outcome}: {answer.answer_name}: {answer.reason}")
+            console.print_line(f"{outcome}: {answer.answer_name}: {answer.reason}")
     scored = next((answer for answer in answers if answer.score is not None), None)
     if scored is not None:
         option = settings.results_option
         command = command_line("show", agent_name, task_id, _stem(scored), *option)
-        line(console, f"To see why an answer has its score: {command}")
+        console.print_line(f"To see why an answer has its score: {command}")
 
 
 def _stem(answer: ScoredAnswer) -> str:
@@ -167,7 +168,7 @@ class _AnswerPage:
 
     def __init__(
         self,
-        console: Console,
+        console: PlainConsole,
         settings: RunSettings,
         agent_name: str,
         answer: ScoredAnswer,

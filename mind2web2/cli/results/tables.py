@@ -8,9 +8,9 @@ from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
-from rich.console import Console
-
-from mind2web2.cli.console import line, print_table
+from mind2web2.cli.console import (
+    PlainConsole,
+)
 from mind2web2.results.agent_summary import (
     AgentSummary,
     ClaimCounts,
@@ -61,7 +61,7 @@ METRICS = {
 }
 
 
-def print_metrics(console: Console, summary: AgentSummary) -> None:
+def print_metrics(console: PlainConsole, summary: AgentSummary) -> None:
     """Print an agent's metrics, with warnings."""
     tasks = counted(summary.num_tasks, "task")
     runs = counted(summary.num_runs, "run")
@@ -88,23 +88,22 @@ def print_metrics(console: Console, summary: AgentSummary) -> None:
         rows.append([*cells, interval_text(by_name[name], text)] if is_sampled else cells)
     headings = ("metric", "mean", "spread of runs' means", *([_AT_LARGE] if is_sampled else []))
     title = f"{summary.agent_name}, all results: {tasks}, {runs}"
-    print_table(console, title, headings, rows)
+    console.print_table(title, headings, rows)
     intervals = {labels[name]: interval for name, interval in by_name.items()}
     print_methods(console, LEVEL_NAME, _METHOD, intervals)
     print_reasons(console, intervals)
     if summary.over_tasks is not None:
-        line(
-            console,
+        console.print_line(
             "Some runs lack tasks, so partial completion and success rate are averaged over the "
             "means of tasks, as in compare. The means of runs, in summary.json, are "
             f"{percent(summary.avg_score or 0)} and {percent(summary.success_rate or 0)}.",
         )
     if summary.these_tasks is not None:
         above = " (the intervals above are for tasks at large)" if is_sampled else ""
-        line(console, f"{_other_answers(summary.these_tasks)}{above}.")
+        console.print_line(f"{_other_answers(summary.these_tasks)}{above}.")
     _print_missing(console, summary.missing_bounds)
     for warning in summary.warnings:
-        line(console, f"Warning: {warning}")
+        console.print_line(f"Warning: {warning}")
 
 
 def _other_answers(these: TheseTasks) -> str:
@@ -120,19 +119,18 @@ def _other_answers(these: TheseTasks) -> str:
     )
 
 
-def _print_missing(console: Console, bounds: MissingBounds | None) -> None:
+def _print_missing(console: PlainConsole, bounds: MissingBounds | None) -> None:
     """Print what the answers without a score could change."""
     if bounds is None:
         return
     (low, high), (low_rate, high_rate) = bounds.avg_score, bounds.success_rate
-    line(
-        console,
+    console.print_line(
         f"If all missing scores were 0 or 1, partial completion would be {percent(low)} or "
         f"{percent(high)}, and the success rate {percent(low_rate)} or {percent(high_rate)}.",
     )
 
 
-def print_verdicts(console: Console, verdicts: VerdictCounts) -> None:
+def print_verdicts(console: PlainConsole, verdicts: VerdictCounts) -> None:
     """Print how many verdicts rest on something doubtful, and in which tasks most of them are."""
     quoted = sum(verdicts.quotes.values())
     rows = [
@@ -145,16 +143,16 @@ def print_verdicts(console: Console, verdicts: VerdictCounts) -> None:
     ]
     title = f"Evidence behind the scores: {counted(verdicts.claims, 'judged claim')}"
     headings = ("claims", "number", "share", "most of them in")
-    print_table(console, title, headings, rows, texts=("most of them in",))
+    console.print_table(title, headings, rows, texts=("most of them in",))
     counts = verdicts.extractions
     extractions = [
         f"{counts[name]} {label}" for name, label in _OF_EXTRACTIONS.items() if counts[name]
     ]
     if extractions:
-        line(console, f"Extractions: {', '.join(extractions)}.")
+        console.print_line(f"Extractions: {', '.join(extractions)}.")
     for label, answers in _doubtful_answers(verdicts):
         if answers:
-            line(console, f"Warning: {label}: {len(answers)} ({name_list(answers)})")
+            console.print_line(f"Warning: {label}: {len(answers)} ({name_list(answers)})")
 
 
 class _Share(NamedTuple):
@@ -202,26 +200,26 @@ def _doubtful_answers(verdicts: VerdictCounts) -> list[tuple[str, Sequence[str]]
     ]
 
 
-def print_now(console: Console, now: ResultsNow, unevaluated: Sequence[str], evaluate: str) -> None:
+def print_now(
+    console: PlainConsole, now: ResultsNow, unevaluated: Sequence[str], evaluate: str
+) -> None:
     """Print which results are out of date, and which answers have none."""
     if now.stale:
-        line(
-            console,
+        console.print_line(
             f"Warning: {counted(len(now.stale), 'result')} out of date. To judge again: {evaluate}",
         )
     by_reason: dict[str, list[str]] = defaultdict(list)
     for name, reason in now.stale.items():
         by_reason[reason].append(name)
     for reason, names in by_reason.items():
-        line(console, f"Out of date: {name_list(names)}: {reason}")
+        console.print_line(f"Out of date: {name_list(names)}: {reason}")
     if unevaluated:
-        line(
-            console,
+        console.print_line(
             f"Warning: {counted(len(unevaluated), 'answer')} never evaluated "
             f"({name_list(unevaluated)}). To judge them: {evaluate}",
         )
     for unchecked in now.unchecked:
-        line(console, f"Note: not checked: {unchecked}")
+        console.print_line(f"Note: not checked: {unchecked}")
 
 
 def interval_text(found: IntervalFigures, text: Callable[[float | None], str]) -> str:
@@ -230,7 +228,7 @@ def interval_text(found: IntervalFigures, text: Callable[[float | None], str]) -
 
 
 def print_methods(
-    console: Console, title: str, how: str, intervals: Mapping[str, IntervalFigures]
+    console: PlainConsole, title: str, how: str, intervals: Mapping[str, IntervalFigures]
 ) -> None:
     """Name the method of the intervals, by the metrics' labels.
 
@@ -239,12 +237,12 @@ def print_methods(
     known = [label for label, found in intervals.items() if found.is_known]
     exact = [label for label in known if intervals[label].exact]
     if len(exact) < len(known):
-        line(console, f"{title}: {how}.")
+        console.print_line(f"{title}: {how}.")
     if exact:
-        line(console, f"{title} of {', '.join(exact)}: {_EXACT}.")
+        console.print_line(f"{title} of {', '.join(exact)}: {_EXACT}.")
 
 
-def print_reasons(console: Console, intervals: Mapping[str, IntervalFigures]) -> None:
+def print_reasons(console: PlainConsole, intervals: Mapping[str, IntervalFigures]) -> None:
     """Print which metrics have no interval, and why; a metric without a value needs no reason."""
     by_reason: dict[str, list[str]] = defaultdict(list)
     valued = {label: found for label, found in intervals.items() if found.tasks}
@@ -255,7 +253,7 @@ def print_reasons(console: Console, intervals: Mapping[str, IntervalFigures]) ->
         subject = f"No interval for {', '.join(labels)}"
         if len(labels) == len(valued):
             subject = f"No {LEVEL_NAME}s"
-        line(console, f"{subject}: {reason}.")
+        console.print_line(f"{subject}: {reason}.")
 
 
 def removed_tasks_text(agent_results: Path, task_ids: Iterable[str]) -> str:

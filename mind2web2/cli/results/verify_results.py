@@ -8,7 +8,9 @@ import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from mind2web2.cli.console import line, plain_console, print_table
+from mind2web2.cli.console import (
+    PlainConsole,
+)
 from mind2web2.cli.options import settings_of
 from mind2web2.errors import UsageError
 from mind2web2.results.known_answers import require_results
@@ -70,7 +72,7 @@ def _cells(check: Check) -> Sequence[str]:
 
 
 def _print(settings: RunSettings, agent_name: str, answers: Sequence[Check]) -> None:
-    console = plain_console()
+    console = PlainConsole()
     by_finding: dict[Finding, list[str]] = {}
     for check in answers:
         for finding in check.findings:
@@ -78,16 +80,16 @@ def _print(settings: RunSettings, agent_name: str, answers: Sequence[Check]) -> 
             by_finding.setdefault(finding, []).append(place)
     headings = ("task", "answer", "score", "run again", "state")
     rows = [_cells(check) for check in answers]
-    print_table(console, f"Results of {agent_name}", headings, rows, texts=("answer", "state"))
+    console.print_table(f"Results of {agent_name}", headings, rows, texts=("answer", "state"))
     for finding, places in sorted(by_finding.items(), key=lambda item: KINDS.index(item[0].kind)):
         text = " ".join(finding.text.split())
-        line(console, f"{finding.kind.capitalize()}: {name_list(places)}: {text}")
+        console.print_line(f"{finding.kind.capitalize()}: {name_list(places)}: {text}")
     states = [check.state for check in answers]
     counts = [f"{states.count(kind)} {kind}" for kind in KINDS if kind in states]
     correct = f"{states.count('ok')} correct and up to date"
-    line(console, f"{counted(len(states), 'answer')}: {', '.join([correct, *counts])}")
+    console.print_line(f"{counted(len(states), 'answer')}: {', '.join([correct, *counts])}")
     if any(check.findings for check in answers):
-        line(console, _advice(settings, agent_name, answers))
+        console.print_line(_advice(settings, agent_name, answers))
 
 
 def _advice(settings: RunSettings, agent_name: str, answers: Sequence[Check]) -> str:
@@ -111,7 +113,7 @@ def _print_json(checked: Mapping[str, Sequence[Check]]) -> None:
         for name, answers in checked.items()
     ]
     content = contents[0] if len(contents) == 1 else {"agents": contents}
-    plain_console().print_json(json.dumps(content))
+    PlainConsole().print_json(json.dumps(content))
 
 
 def _as_json(check: Check) -> dict[str, object]:

@@ -8,10 +8,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from threading import Thread
 
-from rich.console import Console
-
 from mind2web2.analysis.correction_record import CorrectionRoots
-from mind2web2.cli.console import line, plain_console
+from mind2web2.cli.console import (
+    PlainConsole,
+)
 from mind2web2.cli.options import settings_of
 from mind2web2.errors import UsageError
 from mind2web2.runs.settings import RunSettings
@@ -53,10 +53,9 @@ def run_view(options: argparse.Namespace) -> int:
         audit = AuditSettings(options.audits_root, _agent_of_audit(catalog), auditor)
         features, first_view = {"audit": AuditSession(catalog, audit).routes()}, "#/audit"
     address = f"http://{shown_host}:{port}/?token={session.token}{first_view}"
-    console = plain_console()
-    line(console, f"Open {address}")
-    line(
-        console,
+    console = PlainConsole()
+    console.print_line(f"Open {address}")
+    console.print_line(
         "The address contains the key of this session, so keep it to yourself. Ctrl-C ends the "
         "viewer.",
     )
@@ -73,13 +72,13 @@ def run_view(options: argparse.Namespace) -> int:
 def _open_report(report: Path, options: argparse.Namespace) -> int:
     if not report.is_file():
         raise UsageError(f"there is no file {report}")
-    line(plain_console(), f"Open {report.as_uri()}")
+    PlainConsole().print_line(f"Open {report.as_uri()}")
     if not options.no_browser:
         open_browser(report.as_uri())
     return 0
 
 
-def _read_results(console: Console, catalog: Catalog) -> None:
+def _read_results(console: PlainConsole, catalog: Catalog) -> None:
     """Read all results, and say how far that is."""
     agents = catalog.agents()
     with console.status("Reading results") as status:
@@ -106,11 +105,10 @@ def run_report(options: argparse.Namespace) -> int:
     )
     catalog.check_tasks()
     size = asyncio.run(write_report(options.output, catalog, content))
-    console = plain_console()
-    line(console, f"Wrote {options.output} ({size / 1e6:.1f} MB)")
+    console = PlainConsole()
+    console.print_line(f"Wrote {options.output} ({size / 1e6:.1f} MB)")
     if size > LARGE_FILE_BYTES:
-        line(
-            console,
+        console.print_line(
             "Warning: browsers open a file of this size slowly, or not at all. Leave pages out "
             "with --no_pages, or choose tasks with --tasks",
         )

@@ -88,8 +88,8 @@ def _sample(record: AnswerRecord, epoch: int, root: Path) -> EvalSample:
     from inspect_ai.model import ChatMessageAssistant, ChatMessageUser, ModelOutput
 
     folder = answer_results_dir(root, record.agent, record.task_id, record.answer_name)
-    found = latest_result(folder)
-    result = None if found is None else found.content
+    stored = latest_result(folder)
+    result = None if stored is None else stored.content
     question = _question(result)
     answer = _answer_text(root, record)
     return EvalSample(

@@ -81,13 +81,13 @@ class Judged:
 
 def files_below(root: Path, *folders: Path) -> Files:
     """Return the files in folders, which lie below a root."""
-    found = {}
+    files = {}
     for folder in folders:
         for path in folder.rglob("*"):
             if path.is_file() and not path.is_symlink():
                 content = path.read_bytes(), path.stat().st_mtime
-                found[path.relative_to(root).as_posix()] = content
-    return found
+                files[path.relative_to(root).as_posix()] = content
+    return files
 
 
 def write_files(root: Path, files: Files) -> None:

@@ -210,12 +210,12 @@ class _Cluster:
         in_order = sorted(files, key=lambda name: "/results/" in name)
         write_files(root, {name.removeprefix("eval_results/"): files[name] for name in in_order})
         reason = judged.reasons.get(job.answer.name)
-        found = None if reason else latest_result(job.folder / "results")
-        if found is None:
+        stored = None if reason else latest_result(job.folder / "results")
+        if stored is None:
             reason = reason or "the node that judged it returned no result"
             return AnswerOutcome(job.task_id, job.answer.name, None, reason)
         reused = job.answer.name in judged.reused
-        return AnswerOutcome(job.task_id, job.answer.name, found.content, None, reused=reused)
+        return AnswerOutcome(job.task_id, job.answer.name, stored.content, None, reused=reused)
 
     async def _judge_all(self) -> None:
         running: set[asyncio.Task[_Batch | None]] = set()
@@ -261,8 +261,8 @@ class _Cluster:
         listed = await asyncio.to_thread(self._ray.nodes)
         alive = {each["NodeID"]: each for each in listed if each["Alive"]}
         self._nodes = {
-            node_id: self._nodes.get(node_id) or _node(node_id, found)
-            for node_id, found in alive.items()
+            node_id: self._nodes.get(node_id) or _node(node_id, facts)
+            for node_id, facts in alive.items()
         }
 
     def _free_node(self, again: Sequence[_Batch]) -> _Node | None:
@@ -405,10 +405,10 @@ class _Cluster:
             for path in answer.path.parent.glob(f"{answer.stem}.*"):
                 own[f"{target}/{path.name}"] = path.read_bytes(), path.stat().st_mtime
             results = f"eval_results/{job.agent_name}/{job.task_id}/{answer.stem}/results"
-            found = latest_result(folder / "results")
-            if found is not None:
-                modified = found.path.stat().st_mtime
-                own[f"{results}/{found.path.name}"] = found.path.read_bytes(), modified
+            stored = latest_result(folder / "results")
+            if stored is not None:
+                modified = stored.path.stat().st_mtime
+                own[f"{results}/{stored.path.name}"] = stored.path.read_bytes(), modified
         judgments = self._session.store.of_task(job.task_id)
         return shared, own, [each.model_dump_json() for each in judgments]
 
@@ -417,7 +417,7 @@ def _below(name: str, folder: Path) -> Files:
     return {f"{name}/{path}": file for path, file in files_below(folder, folder).items()}
 
 
-def _node(node_id: str, found: Any) -> _Node:
-    processors = int(found["Resources"].get("CPU", 0))
+def _node(node_id: str, facts: Any) -> _Node:
+    processors = int(facts["Resources"].get("CPU", 0))
     places = min(max(processors // _PROCESSORS_A_CALL, 1), _MAX_CALLS_A_NODE)
-    return _Node(node_id, f"{found['NodeManagerHostname']} {node_id[:6]}", places)
+    return _Node(node_id, f"{facts['NodeManagerHostname']} {node_id[:6]}", places)

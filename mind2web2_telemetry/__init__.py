@@ -26,5 +26,5 @@ async def listener(_print_line: Callable[[str], None]) -> AsyncIterator[Listener
         yield None
         return
     telemetry = import_module("mind2web2_telemetry.telemetry")
-    async with telemetry.exporter() as found:
-        yield found
+    async with telemetry.exporter() as exporter:
+        yield exporter

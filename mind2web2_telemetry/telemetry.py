@@ -129,7 +129,7 @@ def _question_attributes(asked: AskedQuestion) -> Attributes:
     subject, judgment = asked.subject, asked.judgment
     provider, _, address = asked.endpoint.partition(" ")
     task_id, answer_name = asked.source
-    found: Attributes = {
+    attributes: Attributes = {
         "gen_ai.operation.name": "chat",
         "gen_ai.provider.name": _PROVIDERS.get(provider, provider),
         "gen_ai.request.model": asked.request.model,
@@ -141,9 +141,9 @@ def _question_attributes(asked: AskedQuestion) -> Attributes:
         "mind2web2.trial": subject.trial,
     }
     if judgment is None:
-        return found
+        return attributes
     return {
-        **found,
+        **attributes,
         "gen_ai.response.model": judgment.served_model,
         "gen_ai.usage.input_tokens": judgment.input_tokens,
         "gen_ai.usage.output_tokens": judgment.output_tokens,

@@ -98,10 +98,10 @@ def agent_report(
     A folder that is shared for reading is reported on without being written to.
     """
     root = paths.eval_results_root
-    found, not_written = _summarise(paths, agent_name, task_ids)
-    if found is None:
+    summed, not_written = _summarise(paths, agent_name, task_ids)
+    if summed is None:
         return None
-    answers, summary = found.answers, found.summary
+    answers, summary = summed.answers, summed.summary
     scored = [answer for answer in answers if answer.score is not None]
     gathered = _Gathered(
         {_place(answer) for answer in scored if task_ids is None or answer.task_id in task_ids},
@@ -140,15 +140,15 @@ def _barred_answers(
 ) -> list[tuple[str, str]]:
     """Return the answers that cite a barred source, or were judged on one; reads files."""
     cache = AgentCache(paths.cache_root / agent_name)
-    found = []
+    answers = []
     for (task_id, name), judged in judged_pages.items():
         try:
             text = read_answer(paths.answers_root / agent_name / task_id / name)
         except AnswerError:
             text = ""
         if barred.sources_of(text, judged, cache.of(task_id)):
-            found.append((task_id, name))
-    return found
+            answers.append((task_id, name))
+    return answers
 
 
 def _barred_line(
@@ -188,20 +188,20 @@ def _summarise(
     root = paths.eval_results_root
     not_written = None
     try:
-        found = summarise_answers(root, agent_name, task_ids)
+        summed = summarise_answers(root, agent_name, task_ids)
     except ResultWriteError as error:
         not_written = str(error)
         answers = agent_answers(root, agent_name)
-        found = None
+        summed = None
         if answers:
-            found = SummedUp(answers, stored_metrics(root, agent_name, answers, task_ids))
-    if found is None:
+            summed = SummedUp(answers, stored_metrics(root, agent_name, answers, task_ids))
+    if summed is None:
         return None, not_written
-    answers = with_file_facts(found.answers, paths.answers_root / agent_name)
+    answers = with_file_facts(summed.answers, paths.answers_root / agent_name)
     answers = with_unevaluated(answers, paths, agent_name)
-    if answers != found.answers:
-        found = SummedUp(answers, stored_metrics(root, agent_name, answers, task_ids))
-    return found, not_written
+    if answers != summed.answers:
+        summed = SummedUp(answers, stored_metrics(root, agent_name, answers, task_ids))
+    return summed, not_written
 
 
 class _Gathered:

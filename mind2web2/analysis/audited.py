@@ -74,8 +74,8 @@ def audited_answers(
     """Return an agent's scored answers with their leaves, by the newest results."""
     answers = agent_answers(eval_results_root, agent)
     contents = {
-        (task, name): found.content
-        for task, name, found in latest_results(eval_results_root, agent)
+        (task, name): result.content
+        for task, name, result in latest_results(eval_results_root, agent)
     }
     return [
         audited_answer(

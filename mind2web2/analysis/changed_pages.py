@@ -183,14 +183,14 @@ def changed_pages(agent: str | None = None) -> list[ChangedPages]:
 
     A report of another format is left out.
     """
-    found: list[ChangedPages] = []
+    reports: list[ChangedPages] = []
     folder = "*" if agent is None else glob.escape(agent)
     for path in sorted(Path(_PROBES_FOLDER).glob(f"{folder}/*/{_REPORT_NAME}")):
         try:
-            found.append(ChangedPages.model_validate_json(read_regular_file(path)))
+            reports.append(ChangedPages.model_validate_json(read_regular_file(path)))
         except (OSError, ValidationError) as error:
             log.warning("ignored %s: %s", path, " ".join(str(error).split())[:200])
-    return found
+    return reports
 
 
 def stayed_by_leaf(

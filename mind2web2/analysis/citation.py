@@ -50,10 +50,10 @@ def paper_sentence(
     score = summary.shown_score
     if score is None:
         return None
-    found = summary.shown_intervals["avg_score"]
+    figures = summary.shown_intervals["avg_score"]
     interval = None
-    if found.low is not None and found.high is not None:
-        interval = Interval(found.low, found.high)
+    if figures.low is not None and figures.high is not None:
+        interval = Interval(figures.low, figures.high)
     unscored = len(summary.missing)
     treatment = "counted as 0" if summary.missing_counted_as_zero else "left out"
     missing = f"{unscored} without a score {treatment}" if unscored else "none without a score"

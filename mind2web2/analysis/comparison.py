@@ -188,14 +188,14 @@ def _pairs(metrics: Mapping[str, Mapping[str, SampledMetric]], name: str) -> lis
     Args:
         metrics: by agent and name.
     """
-    found = [
+    pairs = [
         _pair((first, second), metrics[first][name], metrics[second][name])
         for first, second in combinations(metrics, 2)
     ]
-    adjusted = holm([pair.p_holm for pair in found])
+    adjusted = holm([pair.p_holm for pair in pairs])
     return [
         pair.model_copy(update={"p_holm": round(p_holm, _P_DIGITS), "clear": p_holm < 1 - LEVEL})
-        for pair, p_holm in zip(found, adjusted, strict=True)
+        for pair, p_holm in zip(pairs, adjusted, strict=True)
     ]
 
 
@@ -204,11 +204,11 @@ def _pair(agents: tuple[str, str], first: SampledMetric, second: SampledMetric) 
     tasks = sorted(first.values.keys() & second.values.keys(), key=natural_key)
     sides = [[metric.of_task(task) for task in tasks] for metric in (first, second)]
     by_task = {task: other - one for task, one, other in zip(tasks, *sides, strict=True)}
-    found = paired_test(list(by_task.values()), _limits(first.limits, second.limits))
+    test = paired_test(list(by_task.values()), _limits(first.limits, second.limits))
     reason = too_few(len(tasks))
-    if reason is None and found.interval is None:
+    if reason is None and test.interval is None:
         reason = "the difference is the same at every task"
-    interval = None if reason else found.interval
+    interval = None if reason else test.interval
     figures = SampledInterval(len(tasks), interval, reason, first.digits).figures()
     one, other = (fmean(side) if side else None for side in sides)
     difference = None if one is None or other is None else other - one
@@ -219,8 +219,8 @@ def _pair(agents: tuple[str, str], first: SampledMetric, second: SampledMetric) 
         first=_round(one, first.digits),
         second=_round(other, first.digits),
         difference=_round(difference, first.digits),
-        p_value=_round(found.p_value, _P_DIGITS),
-        p_holm=1.0 if found.p_value is None else found.p_value,
+        p_value=_round(test.p_value, _P_DIGITS),
+        p_holm=1.0 if test.p_value is None else test.p_value,
         clear=False,
         detectable=_detectable(first, list(by_task.values())),
         largest=_largest(by_task),
@@ -296,8 +296,8 @@ def _detectable(metric: SampledMetric, differences: Sequence[float]) -> float | 
     # Only of shares: "more than 1" is too much.
     if metric.limits is None or len(differences) < 2:
         return None
-    found = detectable_difference(len(differences), variance(differences))
-    return found if found is not None and found <= 1 else None
+    least = detectable_difference(len(differences), variance(differences))
+    return least if least is not None and least <= 1 else None
 
 
 def _check_comparable(grids: Mapping[str, ScoreGrid]) -> None:
@@ -326,11 +326,11 @@ def _judge_names(grid: ScoreGrid) -> list[str]:
 
 
 def _scripts(answers: Iterable[ScoredAnswer]) -> dict[str, set[str]]:
-    found: dict[str, set[str]] = {}
+    by_task: dict[str, set[str]] = {}
     for answer in answers:
         if answer.facts.script_sha256 is not None:
-            found.setdefault(answer.task_id, set()).add(answer.facts.script_sha256)
-    return found
+            by_task.setdefault(answer.task_id, set()).add(answer.facts.script_sha256)
+    return by_task
 
 
 def _missing(grids: Mapping[str, ScoreGrid]) -> list[str]:
@@ -351,7 +351,7 @@ def _other_capture_days(grids: Mapping[str, ScoreGrid]) -> list[str]:
         name: sorted(day for answer in grid.scored_answers for day in answer.facts.capture_days)
         for name, grid in grids.items()
     }
-    known = {name: (found[0], found[-1]) for name, found in days.items() if found}
+    known = {name: (own[0], own[-1]) for name, own in days.items() if own}
     if len(known) < 2:
         return []
     last_first_day = max(first for first, _ in known.values())

@@ -43,16 +43,16 @@ class CorrectedPair(BaseModel):
 def corrected_pair(agents: tuple[str, str], first: Correction, second: Correction) -> CorrectedPair:
     """Compare two agents. Raises ValueError: their tasks differ."""
     one, other = figures_of(first.cells), figures_of(second.cells)
-    found = _difference(first, second)
-    value = found.value
+    corrected = _difference(first, second)
+    value = corrected.value
     return CorrectedPair(
         agents=agents,
         first=first.figures(),
         second=second.figures(),
-        raw_difference=round(found.raw, DIGITS),
+        raw_difference=round(corrected.raw, DIGITS),
         corrected_difference=None if value is None else round(value, DIGITS),
-        these_tasks=Ends.of(found.these_tasks),
-        tasks_at_large=Ends.of(found.tasks_at_large),
+        these_tasks=Ends.of(corrected.these_tasks),
+        tasks_at_large=Ends.of(corrected.tasks_at_large),
         wrong_passes=share_difference(one.wrong_passes, other.wrong_passes),
         wrong_failures=share_difference(one.wrong_failures, other.wrong_failures),
     )
@@ -69,7 +69,7 @@ def corrected_pairs(
     Raises:
         UsageError: an agent has neither labels nor a strong judge's sample that correct its score.
     """
-    found = {}
+    by_name = {}
     for name, folder in folders.items():
         one = correction_of(replace(roots, eval_results=folder.parent), folder.name, tasks)
         if one is None:
@@ -80,9 +80,9 @@ def corrected_pairs(
             )
         if isinstance(one, NoCorrection):
             raise UsageError(f"--corrected: {name} is not corrected by {one.by}: {one.reason}")
-        found[name] = one
-    first, *others = found
-    return [corrected_pair((first, name), found[first], found[name]) for name in others]
+        by_name[name] = one
+    first, *others = by_name
+    return [corrected_pair((first, name), by_name[first], by_name[name]) for name in others]
 
 
 def _difference(first: Correction, second: Correction) -> CorrectedDifference:
@@ -90,11 +90,11 @@ def _difference(first: Correction, second: Correction) -> CorrectedDifference:
 
     Its intervals allow for either verdict on leaves that nobody decides.
     """
-    found = corrected_difference(first.mean, second.mean)
+    corrected = corrected_difference(first.mean, second.mean)
     least = corrected_difference(first.high, second.low)
     most = corrected_difference(first.low, second.high)
     return replace(
-        found,
+        corrected,
         these_tasks=span(least.these_tasks, most.these_tasks),
         tasks_at_large=span(least.tasks_at_large, most.tasks_at_large),
     )

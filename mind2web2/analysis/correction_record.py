@@ -24,11 +24,11 @@ class Ends(BaseModel):
     high: float
 
     @classmethod
-    def of(cls, found: Interval | None) -> Ends | None:
+    def of(cls, interval: Interval | None) -> Ends | None:
         """Return the ends of an interval."""
-        if found is None:
+        if interval is None:
             return None
-        return cls(low=round(found.low, DIGITS), high=round(found.high, DIGITS))
+        return cls(low=round(interval.low, DIGITS), high=round(interval.high, DIGITS))
 
 
 class CorrectionFigures(BaseModel):

@@ -33,11 +33,11 @@ def correction_of(
     answers = audited_answers(roots.eval_results, agent, tasks)
     if not answers:
         return None
-    found = [correction_by_labels(answers, roots.audits, agent)]
-    found += [correction_by_sample(answers, folder, agent) for folder in samples]
-    corrections = [one for one in found if isinstance(one, Correction)]
+    attempts = [correction_by_labels(answers, roots.audits, agent)]
+    attempts += [correction_by_sample(answers, folder, agent) for folder in samples]
+    corrections = [one for one in attempts if isinstance(one, Correction)]
     enough = [one for one in corrections if one.mean.is_enough]
     # A reason says what to do; a sample that is too small does not.
-    reasons = [one for one in found if isinstance(one, NoCorrection)]
+    reasons = [one for one in attempts if isinstance(one, NoCorrection)]
     in_order: list[Correction | NoCorrection] = [*enough, *reasons, *corrections]
     return in_order[0] if in_order else None

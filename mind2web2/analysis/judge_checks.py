@@ -18,8 +18,8 @@ def failed_check(eval_results_root: Path, agent_name: str) -> str | None:
     paths = (eval_results_root / agent_name).glob("*/*/results/*.md.json")
     # The stamp leads the name.
     newest = max(paths, key=lambda path: path.name, default=None)
-    found = None if newest is None else latest_result(newest.parent)
-    check = None if found is None else check_of(eval_results_root, found.content)
+    result = None if newest is None else latest_result(newest.parent)
+    check = None if result is None else check_of(eval_results_root, result.content)
     return None if check is None else check.failure
 
 

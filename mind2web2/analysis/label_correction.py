@@ -78,12 +78,12 @@ def correction_by_labels(
     answers: Sequence[AuditedAnswer], audits: Path, agent: str
 ) -> Correction | NoCorrection | None:
     """Return the score corrected by whole answers that people labelled; ``None`` without labels."""
-    found = labelled_answers(answers, audits, agent)
-    if found is None:
+    labelled = labelled_answers(answers, audits, agent)
+    if labelled is None:
         return None
-    if found.reason is not None:
-        return NoCorrection.for_reason(found.by, answers, found.reason)
-    scores = found.scores
+    if labelled.reason is not None:
+        return NoCorrection.for_reason(labelled.by, answers, labelled.reason)
+    scores = labelled.scores
     mean, weight = correct_mean(answers, {name: one.middle for name, one in scores.items()})
     low = high = mean
     if any(one.low != one.high for one in scores.values()):
@@ -94,7 +94,7 @@ def correction_by_labels(
         changes[task].append(WRONG_LABELS * one.if_all_wrong)
     on = f"on {mean.labels} of {counted(mean.population, 'answer')}"
     return Correction(
-        by=f"{found.by} {on}",
+        by=f"{labelled.by} {on}",
         mean=mean,
         low=low,
         high=high,
@@ -109,9 +109,9 @@ def _cells_by_labels(
 ) -> dict[str, Cells]:
     labels = [LabelFile(audits, agent, name).blind() for name in auditors(audits, agent)]
     passes = label_verdicts(answers, labels).passes
-    found: dict[str, Cells] = {}
+    by_task: dict[str, Cells] = {}
     for answer in answers:
         for leaf in answer.leaves:
             if leaf.name in passes and not leaf.is_skipped:
-                found.setdefault(answer.task, Cells()).add(leaf.passed, passes[leaf.name])
-    return found
+                by_task.setdefault(answer.task, Cells()).add(leaf.passed, passes[leaf.name])
+    return by_task

@@ -75,14 +75,14 @@ def score_by_labels(answer: AuditedAnswer, verdicts: Verdicts) -> LabelledScore 
 
 def _labels(answer: AuditedAnswer, verdicts: Verdicts, *, undecided: bool) -> dict[str, bool]:
     """Return the labels by leaf, with one verdict on all leaves that are not decided."""
-    found = {}
+    labels = {}
     for leaf in answer.leaves:
         passes = verdicts.passes.get(leaf.name)
         if passes in (0.0, 1.0):
-            found[leaf.name.leaf] = passes == 1.0
+            labels[leaf.name.leaf] = passes == 1.0
         elif passes is not None or leaf.name in verdicts.undecidable:
-            found[leaf.name.leaf] = undecided
-    return found
+            labels[leaf.name.leaf] = undecided
+    return labels
 
 
 def _skipped_ids(root: WrittenNode, answer: AuditedAnswer, labels: Mapping[str, bool]) -> set[str]:

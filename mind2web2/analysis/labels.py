@@ -126,21 +126,21 @@ class LabelFile:
 
     def blind(self) -> Labels:
         """Return each leaf's first label; labels that were taken back do not count."""
-        found: dict[tuple[LeafName, str], Label] = {}
+        first_labels: dict[tuple[LeafName, str], Label] = {}
         for line in self._lines():
             if not isinstance(line, Label):
                 continue
             place = (line.name, line.seen_sha256)
             if line.is_taken_back:
-                found.pop(place, None)
+                first_labels.pop(place, None)
             else:
-                found.setdefault(place, line)
-        return found
+                first_labels.setdefault(place, line)
+        return first_labels
 
     def sampled_from(self) -> SampledFrom | None:
         """Return the answers that the latest labels are a sample of, ``None`` where no label is."""
-        found = [line for line in self._lines() if isinstance(line, SampledFrom)]
-        return found[-1] if found else None
+        samples = [line for line in self._lines() if isinstance(line, SampledFrom)]
+        return samples[-1] if samples else None
 
     def _lines(self) -> Iterable[Label | SampledFrom]:
         if not self.path.is_file():

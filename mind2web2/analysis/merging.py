@@ -86,12 +86,12 @@ def merge_results(sources: Sequence[Path], into: Path) -> MergeReport:
 
 def _sum_up(into: Path, agent: str, report: MergeReport) -> None:
     """Write an agent's metrics, and note results that were made differently."""
-    found = summarise_answers(into, agent)
-    if found is None:
+    summed = summarise_answers(into, agent)
+    if summed is None:
         return
-    report.summaries[agent] = found.summary
+    report.summaries[agent] = summed.summary
     judged = [
-        answer for answer in found.answers if answer.score is not None and answer.reason is None
+        answer for answer in summed.answers if answer.score is not None and answer.reason is None
     ]
     judges = judges_of(judged)
     if len(judges) > 1:
@@ -108,16 +108,16 @@ def _agents(source: Path, into: Path) -> list[str]:
         raise UsageError(
             f"{source} is the folder of one agent: name the one above it, {source.parent}"
         )
-    found = [
+    names = [
         folder.name
         for folder in _folders(source)
         if any(
             any(folder.glob(known)) for known in (SHARDS_NAME, f"*/{SUMMARY_NAME}", "*/*/results")
         )
     ]
-    if not found:
+    if not names:
         raise UsageError(f"there are no results in {source}: name a folder such as eval_results")
-    return sorted(found, key=natural_key)
+    return sorted(names, key=natural_key)
 
 
 @dataclass(frozen=True, slots=True)
@@ -262,8 +262,8 @@ def _files(folder: Path) -> list[Path]:
     # A link in a folder of another machine could lead to any file of this one.
     if folder.is_symlink():
         return []
-    found = (path for path in folder.glob("[!.]*") if path.is_file() and not path.is_symlink())
-    return sorted(path for path in found if not is_leftover(path.name))
+    paths = (path for path in folder.glob("[!.]*") if path.is_file() and not path.is_symlink())
+    return sorted(path for path in paths if not is_leftover(path.name))
 
 
 def _newest(folder: Path) -> str | None:

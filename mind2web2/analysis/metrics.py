@@ -185,19 +185,19 @@ def _spread(values: Iterable[float | None], nothing: float | None) -> _Spread:
 
 def _task_figures(grid: ScoreGrid) -> dict[str, TaskFigures]:
     nothing = 0.0 if grid.missing_counted_as_zero else None
-    found = {}
+    figures = {}
     for task in grid.tasks:
         places = [(task, run) for run in grid.runs]
         scores = [grid.scores[place] for place in places if place in grid.scores]
         answers = [grid.table[place] for place in places if place in grid.table]
         mean = fmean(scores) if scores else nothing
-        found[task] = TaskFigures(
+        figures[task] = TaskFigures(
             answers=_scored_answers(answers),
             best_score=_round(max(scores, default=nothing)),
             avg_score=_round(mean, _SCORE_DIGITS),
             is_passed=any(map(is_success, scores)),
         )
-    return found
+    return figures
 
 
 def _scored_answers(answers: Iterable[ScoredAnswer]) -> tuple[ListedAnswer, ...]:
@@ -228,13 +228,13 @@ def _failed_run_warnings(grid: ScoreGrid) -> list[str]:
 
 
 def _intervals(grid: ScoreGrid) -> Intervals:
-    found = metric_intervals(grid)
+    by_name = metric_intervals(grid)
     return Intervals(
         level=LEVEL,
         method=METHOD,
         resamples=RESAMPLES,
         seed=SEED,
-        metrics={name: own.figures() for name, own in found.items()},
+        metrics={name: own.figures() for name, own in by_name.items()},
     )
 
 
@@ -269,7 +269,7 @@ def _task_means(grid: ScoreGrid) -> TaskMeans | None:
     return TaskMeans(
         avg_score=means["avg_score"],
         success_rate=means["success_rate"],
-        intervals={name: found.figures() for name, found in intervals.items()},
+        intervals={name: interval.figures() for name, interval in intervals.items()},
     )
 
 
@@ -330,8 +330,8 @@ def _variation(grid: ScoreGrid) -> VarianceFigures | None:
     by_task: dict[str, list[list[float]]] = {}
     for (task, _), score in grid.scores.items():
         by_task.setdefault(task, []).append([score])
-    found = nested_variance(list(by_task.values()))
-    return None if found is None else found.figures()
+    variance_parts = nested_variance(list(by_task.values()))
+    return None if variance_parts is None else variance_parts.figures()
 
 
 def verdict_counts(answers: Sequence[ScoredAnswer]) -> VerdictCounts:

@@ -97,9 +97,11 @@ class SampledFrom(BaseModel):
         return listed_differences(changed, len(now))
 
 
-def listed_differences(found: Iterable[tuple[AnswerName, str | None]], total: int) -> str | None:
+def listed_differences(
+    differences: Iterable[tuple[AnswerName, str | None]], total: int
+) -> str | None:
     """Return in words how many answers differ and in what, ``None`` where none does."""
-    differing = {name: cause for name, cause in found if cause is not None}
+    differing = {name: cause for name, cause in differences if cause is not None}
     if not differing:
         return None
     causes = Counter(differing.values())

@@ -130,13 +130,13 @@ def _not_random(
 
 
 def _cells(pairs: Iterable[tuple[AuditedAnswer, AuditedAnswer]]) -> dict[str, Cells]:
-    found: dict[str, Cells] = {}
+    by_task: dict[str, Cells] = {}
     for one, other in pairs:
         strong = {leaf.name: leaf.passed for leaf in other.leaves if not leaf.is_skipped}
         for leaf in one.leaves:
             if leaf.name in strong and not leaf.is_skipped:
-                found.setdefault(one.task, Cells()).add(leaf.passed, float(strong[leaf.name]))
-    return found
+                by_task.setdefault(one.task, Cells()).add(leaf.passed, float(strong[leaf.name]))
+    return by_task
 
 
 def cost_of_sample(folder: Path, agent: str, names: Collection[AnswerName]) -> float | None:
@@ -145,8 +145,8 @@ def cost_of_sample(folder: Path, agent: str, names: Collection[AnswerName]) -> f
     The cost is ``None`` where it is unknown.
     """
     usages = [
-        found.content.judge_usage
-        for task, answer, found in latest_results(folder, agent)
+        result.content.judge_usage
+        for task, answer, result in latest_results(folder, agent)
         if (task, answer.removesuffix(".md")) in names
     ]
     costs = [None if usage is None else usage.cost_usd for usage in usages]

@@ -43,7 +43,7 @@ class SampledMetric:
 
     def of_task(self, task: str) -> float:
         """Return the mean over a task's runs."""
-        return fmean(value for found in self.values[task].values() for value in found)
+        return fmean(value for values in self.values[task].values() for value in values)
 
     def over(self, tasks: Sequence[str]) -> TaskSums:
         """Return the metric over these tasks, each of which has a value."""
@@ -126,14 +126,14 @@ def _values_by_run(
 
     ``runs=None`` makes one run.
     """
-    found: dict[str, dict[str, list[float]]] = {}
+    values: dict[str, dict[str, list[float]]] = {}
     for (task, run), answer in grid.table.items():
         value = value_of(answer)
         if value is None or (runs is not None and run not in runs):
             continue
-        of_task = found.setdefault(task, {})
+        of_task = values.setdefault(task, {})
         of_task.setdefault(_ALL_RUNS if runs is None else run, []).append(value)
-    return found
+    return values
 
 
 def metric_intervals(grid: ScoreGrid) -> dict[str, SampledInterval]:

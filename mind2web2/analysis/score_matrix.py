@@ -64,14 +64,14 @@ def score_grid(answers: Iterable[ScoredAnswer], task_ids: Iterable[str] | None =
 
 
 def _table(answers: Iterable[ScoredAnswer]) -> _Table:
-    found: dict[tuple[str, str], ScoredAnswer] = {}
+    answers_by_place: dict[tuple[str, str], ScoredAnswer] = {}
     for answer in answers:
         place = (answer.task_id, answer.answer_name)
-        if place in found:
+        if place in answers_by_place:
             raise ValueError(f"answer {answer.task_id}/{answer.answer_name} is given twice")
-        found[place] = answer
-    in_order = sorted(found, key=lambda place: tuple(map(natural_key, place)))
-    return {place: found[place] for place in in_order}
+        answers_by_place[place] = answer
+    in_order = sorted(answers_by_place, key=lambda place: tuple(map(natural_key, place)))
+    return {place: answers_by_place[place] for place in in_order}
 
 
 def _grid_of_scored(table: _Table) -> ScoreGrid:
@@ -128,18 +128,18 @@ def _unequal_chances(table: _Table, tasks: Sequence[str], runs: Sequence[str]) -
 
 def _missing(table: _Table, tasks: Sequence[str], runs: Sequence[str]) -> tuple[MissingAnswer, ...]:
     answered = {task for task, _ in table}
-    found: list[MissingAnswer] = []
+    missing: list[MissingAnswer] = []
     for task in tasks:
         if task not in answered:
-            found.append(MissingAnswer(task, None, NO_RUNS))
+            missing.append(MissingAnswer(task, None, NO_RUNS))
             continue
         for run in runs:
             answer = table.get((task, run))
             if answer is None:
-                found.append(MissingAnswer(task, run, NO_ANSWER))
+                missing.append(MissingAnswer(task, run, NO_ANSWER))
             elif answer.score is None:
-                found.append(MissingAnswer(task, run, answer.reason or NO_RESULT))
-    return tuple(found)
+                missing.append(MissingAnswer(task, run, answer.reason or NO_RESULT))
+    return tuple(missing)
 
 
 def _missing_warnings(missing: Iterable[MissingAnswer], treatment: str) -> list[str]:
@@ -219,7 +219,7 @@ def _version_warnings(answers: Sequence[ScoredAnswer], done: str) -> Iterator[st
     for answer in answers:
         for name, version in answer.facts.versions.items():
             versions[name][version] += 1
-    mixed = sorted(name for name, found in versions.items() if len(found) > 1)
+    mixed = sorted(name for name, counts in versions.items() if len(counts) > 1)
     # The version of this package comes first, since it decides how a judge is asked.
     mixed.sort(key=lambda name: name != "mind2web2")
     if mixed:
@@ -233,7 +233,7 @@ def script_warnings(answers: Sequence[ScoredAnswer]) -> Iterator[str]:
     for answer in answers:
         if answer.facts.script_sha256 is not None:
             scripts[answer.task_id].add(answer.facts.script_sha256)
-    mixed = [task_id for task_id, found in scripts.items() if len(found) > 1]
+    mixed = [task_id for task_id, digests in scripts.items() if len(digests) > 1]
     if mixed:
         yield (
             "answers to one task were judged by different versions of its script: "

@@ -168,10 +168,10 @@ class StrongSample:
 
     def _earlier_record(self) -> SampleRecord | None:
         """Return the record of what an earlier command judged of the same sample."""
-        found = read_sample(self.folder / self.agent)
-        if found is None or found.seed != self.seed:
+        record = read_sample(self.folder / self.agent)
+        if record is None or record.seed != self.seed:
             return None
-        return found if found.order == tuple(self.order) else None
+        return record if record.order == tuple(self.order) else None
 
     def _write_record(self, size: int) -> None:
         basis = {one.name: one.basis for one in self._answers()}
@@ -182,9 +182,9 @@ class StrongSample:
         record.write(self.folder / self.agent)
 
     def _answers(self) -> list[AuditedAnswer]:
-        found = audited_answers(self.eval_results_root, self.agent)
+        answers = audited_answers(self.eval_results_root, self.agent)
         wanted = set(self.order)
-        return [one for one in found if one.name in wanted]
+        return [one for one in answers if one.name in wanted]
 
     def _figures(self, size: int, *, failed: int, is_cut: bool) -> Figures:
         """Return the figures of the first answers.
@@ -193,11 +193,11 @@ class StrongSample:
             is_cut: the budget ended before the sample did. Long answers are judged last, so that
                 those that it paid for are no random choice.
         """
-        found = correction_by_sample(self._answers(), self.folder, self.agent)
-        if not isinstance(found, Correction):
+        correction = correction_by_sample(self._answers(), self.folder, self.agent)
+        if not isinstance(correction, Correction):
             reason = f"too few answers of the sample have a score by {self.judge}"
-            if isinstance(found, NoCorrection):
-                reason = found.reason
+            if isinstance(correction, NoCorrection):
+                reason = correction.reason
             elif is_cut:
                 reason = (
                     "--max_cost ended before the sample: go on with the same command, or take a "
@@ -205,12 +205,12 @@ class StrongSample:
                 )
             return NoSampleFigures(judge=self.judge, reason=reason, without_result=failed)
         cost = cost_of_sample(self.folder, self.agent, set(self.order[:size]))
-        figures = figures_of(found.cells)
-        scale = found.mean.population / found.mean.labels
+        figures = figures_of(correction.cells)
+        scale = correction.mean.population / correction.mean.labels
         return SampleFigures(
             judge=self.judge,
-            correction=found.figures(),
-            more_wanted=found.mean.more_wanted(NARROW),
+            correction=correction.figures(),
+            more_wanted=correction.mean.more_wanted(NARROW),
             cost_usd=None if cost is None else round(cost, 6),
             cost_of_all_usd=None if cost is None else round(cost * scale, 6),
             wrong_passes=figures.wrong_passes,

@@ -55,8 +55,8 @@ def generate_result_summary(
     Raises:
         ResultWriteError: the file cannot be written.
     """
-    found = summarise_answers(Path(output_dir), agent_name, task_ids)
-    return None if found is None else found.summary.as_json()
+    summed = summarise_answers(Path(output_dir), agent_name, task_ids)
+    return None if summed is None else summed.summary.as_json()
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,16 +192,16 @@ def _task_entries(
     failed: Mapping[str, str],
 ) -> tuple[list[ScoredAnswer], list[TaskEntry]]:
     facts = TaskFacts(folder)
-    found = judged_answers(folder, facts)
+    judged = judged_answers(folder, facts)
     facts.write()
-    names = found.keys() if answer_names is None else set(answer_names)
+    names = judged.keys() if answer_names is None else set(answer_names)
     current = sorted(names | unscored.keys() | failed.keys(), key=natural_key)
     answers = []
     for name in current:
         if name in failed:
             answer = ScoredAnswer(folder.name, name, score=0.0, reason=failed[name])
-        elif name in found:
-            answer = found[name]
+        elif name in judged:
+            answer = judged[name]
         else:
             answer = ScoredAnswer(folder.name, name, reason=NO_RESULT)
         if name in unscored and name not in failed:
@@ -215,7 +215,7 @@ def _task_entries(
             success=False,
             reason="the agent no longer has this answer; an earlier result is not counted",
         )
-        for name in sorted(found.keys() - current, key=natural_key)
+        for name in sorted(judged.keys() - current, key=natural_key)
     ]
     entries = [_with_earlier_result(entry, folder) for entry in task_summary(answers) + removed]
     return answers, entries

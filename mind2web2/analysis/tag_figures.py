@@ -63,12 +63,12 @@ class TagShares:
 
 
 def _leaves_by_tag(result: ResultFile) -> dict[str, list[bool]]:
-    found: dict[str, list[bool]] = defaultdict(list)
+    by_tag: dict[str, list[bool]] = defaultdict(list)
     for tree in result.trees:
         for leaf, _, tags in tree.leaf_places():
             for tag in tags:
-                found[tag].append(leaf.status == "passed")
-    return found
+                by_tag[tag].append(leaf.status == "passed")
+    return by_tag
 
 
 class DomainFigure(_Figures):

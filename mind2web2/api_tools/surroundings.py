@@ -77,8 +77,8 @@ async def service_answer(request: ServiceRequest, ask: AskService) -> Any:
 
 
 @contextmanager
-def _set_to(found: Surroundings) -> Iterator[None]:
-    token = _surroundings.set(found)
+def _set_to(surroundings: Surroundings) -> Iterator[None]:
+    token = _surroundings.set(surroundings)
     try:
         yield
     finally:

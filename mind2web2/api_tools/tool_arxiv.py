@@ -210,8 +210,8 @@ class ArxivTool:
 
         ``None`` for other links.
         """
-        found = id_from_pdf_link(link)
-        return None if found is None else str(found)
+        identifier = id_from_pdf_link(link)
+        return None if identifier is None else str(identifier)
 
     async def search_arxiv_by_id(self, arxiv_id: str) -> Paper | None:
         """Return the fields of a paper, in the named version or the latest.
@@ -348,10 +348,10 @@ def _client(api_url: str, page_size: int, request_interval_s: float) -> arxiv.Cl
     return _clients[key]
 
 
-def _fields(paper: arxiv.Result, found: ArxivId) -> Paper:
+def _fields(paper: arxiv.Result, identifier: ArxivId) -> Paper:
     return {
-        "arxiv_id": found.paper,
-        "version": found.version,
+        "arxiv_id": identifier.paper,
+        "version": identifier.version,
         "entry_id": paper.entry_id,
         "title": paper.title.strip(),
         "authors": [author.name for author in paper.authors],

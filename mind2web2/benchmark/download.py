@@ -70,9 +70,9 @@ def download_benchmark(
     hub = HfApi(endpoint=endpoint)
     with tempfile.TemporaryDirectory() as folder:
         try:
-            found = hub.dataset_info(dataset, revision=revision)
-            commit = str(found.sha)
-            names = [each.rfilename for each in found.siblings or ()]
+            listing = hub.dataset_info(dataset, revision=revision)
+            commit = str(listing.sha)
+            names = [each.rfilename for each in listing.siblings or ()]
             places = _places(names, paths, tasks_root, f"dataset {dataset} at {revision}")
             download = partial(
                 hub.hf_hub_download,
@@ -114,11 +114,11 @@ def _places(names: list[str], paths: PathConfig, tasks_root: Path, of: str) -> d
     """Return where each file of the dataset belongs."""
     places: dict[str, Path] = {}
     for name in sorted(names):
-        found = _FILES.fullmatch(name)
-        if found and found["list"]:
-            places[name] = tasks_root / found["list"]
-        elif found:
-            places[name] = paths.eval_scripts_root / found["script"]
+        parts = _FILES.fullmatch(name)
+        if parts and parts["list"]:
+            places[name] = tasks_root / parts["list"]
+        elif parts:
+            places[name] = paths.eval_scripts_root / parts["script"]
     if {path.suffix for path in places.values()} != {".csv", ".py"}:
         raise UsageError(f"{of} has other files than {_LAYOUT}")
     return places

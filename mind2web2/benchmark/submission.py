@@ -81,10 +81,10 @@ def _check_task(folder: Path, num_runs: int, findings: Findings) -> None:
         elif entry.name.endswith(".meta.json"):
             _check_meta(entry, findings)
     expected = {f"answer_{number}.md" for number in range(1, num_runs + 1)}
-    found = {entry.name for entry in folder.glob("answer_*.md") if is_expected(entry.name)}
-    for name in sorted(expected | found, key=natural_key):
+    names = {entry.name for entry in folder.glob("answer_*.md") if is_expected(entry.name)}
+    for name in sorted(expected | names, key=natural_key):
         path = folder / name
-        if name not in found:
+        if name not in names:
             findings.warnings.append(f"{path}: missing")
             continue
         if name not in expected:
@@ -260,9 +260,9 @@ def _members(paths: PathConfig, agent_name: str, scratch: Path) -> Iterator[tupl
     summary = results / "summary.json"
     for path in sorted([*([summary] if summary.is_file() else []), *results.glob("*/*.json")]):
         yield _name("eval_results", results, path), _no_link(path, results)
-    for task_id, answer_name, found in latest_results(paths.eval_results_root, agent_name):
-        found.unchanged()
-        yield _name("eval_results", results, found.path), _no_link(found.path, results)
+    for task_id, answer_name, result in latest_results(paths.eval_results_root, agent_name):
+        result.unchanged()
+        yield _name("eval_results", results, result.path), _no_link(result.path, results)
         stem = answer_name.removesuffix(".md")
         copy = results / task_id / stem / f"{stem}.md"
         if copy.is_file():

@@ -76,12 +76,12 @@ def read_task_list(path: Path) -> list[Task]:
 
 def _script_ids(folders: Sequence[Path]) -> list[str]:
     """Return the tasks that have a script or a rubric file in the folders, in natural order."""
-    found: set[str] = set()
+    ids: set[str] = set()
     for folder in folders:
         if folder.is_dir():
             scripts = (path for path in folder.iterdir() if path.suffix in SCRIPT_SUFFIXES)
-            found |= {path.stem for path in scripts}
-    return sorted(found, key=natural_key)
+            ids |= {path.stem for path in scripts}
+    return sorted(ids, key=natural_key)
 
 
 def _csv_tasks(text: str, path: Path) -> Iterator[tuple[int, Task]]:

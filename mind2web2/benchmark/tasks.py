@@ -26,11 +26,11 @@ def find_tasks(paths: PathConfig, tasks_root: Path, task_list: Path | None = Non
         UsageError: there is no task, or a list cannot be read.
     """
     lists = sorted(tasks_root.glob("*.csv")) if task_list is None else [task_list]
-    found: dict[str, Task] = {}
+    by_id: dict[str, Task] = {}
     for path in lists:
         for task in read_task_list(path):
-            known = found.get(task.task_id, task)
-            found[task.task_id] = replace(
+            known = by_id.get(task.task_id, task)
+            by_id[task.task_id] = replace(
                 known,
                 listed_in=(*known.listed_in, path.stem),
                 question=known.question or task.question,
@@ -39,14 +39,14 @@ def find_tasks(paths: PathConfig, tasks_root: Path, task_list: Path | None = Non
     if task_list is None:
         folders = [paths.eval_scripts_root / version for version in versions]
         for task_id in _script_ids(folders or [paths.eval_scripts_root]):
-            found.setdefault(task_id, Task(task_id))
-    if not found:
+            by_id.setdefault(task_id, Task(task_id))
+    if not by_id:
         raise UsageError(
             f"no tasks under {tasks_root} and {paths.eval_scripts_root} in {Path.cwd()}: run the "
             f"command in your project's folder, or download tasks by {program()} get"
         )
     has_scripts = paths.eval_scripts_root.is_dir()
-    return [_with_script(task, paths) if has_scripts else task for task in found.values()]
+    return [_with_script(task, paths) if has_scripts else task for task in by_id.values()]
 
 
 def questions_of(tasks: Iterable[Task]) -> dict[str, str]:

@@ -150,8 +150,8 @@ def answer_rows(agent: str, root: Path) -> Iterator[AnswerRecord]:
     for task_id in folder_names(root / agent) if (root / agent).is_dir() else ():
         for answer in task_answers(root, agent, task_id):
             is_empty = False
-            found = latest_result(answer_results_dir(root, agent, task_id, answer.answer_name))
-            content = None if found is None else found.unchanged()
+            stored = latest_result(answer_results_dir(root, agent, task_id, answer.answer_name))
+            content = None if stored is None else stored.unchanged()
             # A stored result may not count, as where the answer was emptied since.
             yield _answer_record(agent, answer, content if answer.reason is None else None)
     if is_empty:

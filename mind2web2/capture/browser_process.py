@@ -132,8 +132,8 @@ async def version_of(program: BrowserProgram) -> str | None:
         if process.returncode is None:
             process.kill()
             await process.wait()
-    found = re.search(rb"\d+(\.\d+){3}", output)
-    return found[0].decode() if found else None
+    number = re.search(rb"\d+(\.\d+){3}", output)
+    return number[0].decode() if number else None
 
 
 def launch_arguments(network: NetworkSettings, version: str | None, *, headless: bool) -> list[str]:
@@ -203,8 +203,8 @@ def _candidates() -> Iterator[BrowserProgram]:
             if path.is_file() and os.access(path, os.X_OK):
                 yield BrowserProgram(path, is_headless_only)
     for name in (_HEADLESS_SHELL, *_FULL_BROWSERS):
-        if (found := shutil.which(name)) is not None:
-            yield BrowserProgram(Path(found), name == _HEADLESS_SHELL)
+        if (program := shutil.which(name)) is not None:
+            yield BrowserProgram(Path(program), name == _HEADLESS_SHELL)
     for text in _MAC_BROWSERS if sys.platform == "darwin" else ():
         if os.access(text, os.X_OK):
             yield BrowserProgram(Path(text), is_headless_only=False)

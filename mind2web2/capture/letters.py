@@ -36,8 +36,8 @@ def missing_letters(text: str, scripts: dict[str, bool]) -> Trouble | None:
 
 def missing_scripts(missing: Counter[str], drawn: Counter[str]) -> tuple[str, ...]:
     """Return the scripts of letters that could not be drawn, if these are more than a few."""
-    counts = {name: found.total() for name, found in letters_by_script(missing).items()}
-    others = sum(found.total() for found in letters_by_script(drawn).values())
+    counts = {name: letters.total() for name, letters in letters_by_script(missing).items()}
+    others = sum(letters.total() for letters in letters_by_script(drawn).values())
     total = sum(counts.values())
     return tuple(sorted(counts)) if total > _SHARE_MISSED * (total + others) else ()
 
@@ -60,11 +60,11 @@ def warn_of_missing_fonts(scripts: tuple[str, ...]) -> None:
 
 def letters_by_script(text: str | Counter[str]) -> dict[str, Counter[str]]:
     """Return how often each letter occurs in a text, by the script that it belongs to."""
-    found: dict[str, Counter[str]] = {}
+    letters: dict[str, Counter[str]] = {}
     for character, count in Counter(text).items():
         if name := _script_of(character):
-            found.setdefault(name, Counter())[character] = count
-    return found
+            letters.setdefault(name, Counter())[character] = count
+    return letters
 
 
 def _script_of(character: str) -> str | None:

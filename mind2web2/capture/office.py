@@ -129,9 +129,9 @@ class _Images:
 def _docx_html(archive: zipfile.ZipFile) -> str:
     images = _Images()
 
-    def image(found: Any) -> dict[str, str]:
-        with found.open() as content:
-            url = images.url(content.read(), found.content_type)
+    def image(picture: Any) -> dict[str, str]:
+        with picture.open() as content:
+            url = images.url(content.read(), picture.content_type)
         return {"src": url} if url else {"alt": "[image left out]"}
 
     import mammoth  # late, as the libraries of the other formats: only a worker needs them

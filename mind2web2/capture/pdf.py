@@ -86,14 +86,14 @@ def _stretches(text_page: pypdfium2.PdfTextPage) -> Iterator[_Stretch | None]:
     start, current, handle = 0, 0, None
     count = text_page.count_chars()
     for index in range(count):
-        found = raw.FPDFText_GetTextObject(text_page, index)
-        address = ctypes.cast(found, ctypes.c_void_p).value or 0
+        text_object = raw.FPDFText_GetTextObject(text_page, index)
+        address = ctypes.cast(text_object, ctypes.c_void_p).value or 0
         # Spaces and line ends that PDFium adds belong to no object.
         if address in (0, current):
             continue
         if current:
             yield _suspect(text_page, start, index, handle)
-        start, current, handle = index, address, found
+        start, current, handle = index, address, text_object
     if current:
         yield _suspect(text_page, start, count, handle)
 

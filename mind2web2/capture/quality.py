@@ -71,15 +71,15 @@ class PageFailureError(CaptureError):
 
 def failure_of_navigation(message: str) -> PageFailureError:
     """Translate the browser's error message for a failed navigation."""
-    found = _NET_ERROR.search(message)
-    if found is None:
+    error = _NET_ERROR.search(message)
+    if error is None:
         if "invalid URL" in message:
             return PageFailureError(_IN_WORDS["ERR_INVALID_URL"])
         timed_out = "Timeout" in message
         reason = "the page did not answer in time" if timed_out else message.splitlines()[0][:300]
         kind: TroubleKind = "timeout" if timed_out else "navigation_error"
         return PageFailureError(reason, kind, is_transient=True, is_unanswered=timed_out)
-    name = found[1]
+    name = error[1]
     words = _IN_WORDS.get(name)
     return PageFailureError(
         f"{words} ({name})" if words else f"the browser could not open it ({name})",
@@ -118,10 +118,10 @@ def phrases(name: str) -> tuple[str, ...]:
 def contains_one(text: str, wanted: Iterable[str]) -> bool:
     """Tell whether a plain text says one of these, and does not merely talk of a page that does."""
     return any(
-        not _TALK_OF_IT.match(text, found.end())
+        not _TALK_OF_IT.match(text, place.end())
         for phrase in wanted
         if phrase in text
-        for found in re.finditer(re.escape(phrase), text)
+        for place in re.finditer(re.escape(phrase), text)
     )
 
 
@@ -344,27 +344,29 @@ def signs_of_trouble(observed: PageObservation) -> tuple[Trouble, ...]:
 
     The details are in our own words, as a page's words could deceive a reader.
     """
-    found: list[Trouble] = []
+    troubles: list[Trouble] = []
     if observed.status is not None and observed.status >= 400:
         kind: TroubleKind = "refusal" if observed.status in _REFUSALS else "http_error"
-        found.append(Trouble(kind=kind, detail=f"HTTP status {observed.status}"))
+        troubles.append(Trouble(kind=kind, detail=f"HTTP status {observed.status}"))
     if observed.certificate_error:
-        found.append(
+        troubles.append(
             Trouble(
                 kind="certificate_error",
                 detail=_one_word_of(observed.certificate_error),
             )
         )
     if observed.is_html:
-        found += _of_content(observed)
+        troubles += _of_content(observed)
     elif not observed.text.strip():
-        found.append(Trouble(kind="empty_page", detail="no text"))
+        troubles.append(Trouble(kind="empty_page", detail="no text"))
     shown = next(filter(None, map(_SHARE_OF_ROWS.search, observed.short_lines)), None)
     if shown is not None and _number(shown[1]) < _number(shown[2]):
-        found.append(Trouble(kind="incomplete", detail=f"shows {shown[1]} of {shown[2]} entries"))
+        troubles.append(
+            Trouble(kind="incomplete", detail=f"shows {shown[1]} of {shown[2]} entries")
+        )
     if observed.missing_because:
-        found.append(Trouble(kind="incomplete", detail=observed.missing_because))
-    return tuple(found)
+        troubles.append(Trouble(kind="incomplete", detail=observed.missing_because))
+    return tuple(troubles)
 
 
 def _of_content(observed: PageObservation) -> list[Trouble]:

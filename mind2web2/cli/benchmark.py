@@ -62,8 +62,8 @@ def run_import(options: argparse.Namespace) -> int:
     folder = settings.paths.answers_root / check_name("agent", options.agent)
     runs = read_answers(options.file, tasks_of(settings, options.tasks_root), folder)
     new = import_answers(runs, folder, overwrite=options.overwrite)
-    found = f"{counted(len(runs), 'run')} in {options.file}"
-    text = f"{found}: {new} stored under {folder}, {len(runs) - new} already there"
+    runs_given = f"{counted(len(runs), 'run')} in {options.file}"
+    text = f"{runs_given}: {new} stored under {folder}, {len(runs) - new} already there"
     PlainConsole().print_line(text)
     return 0
 
@@ -110,8 +110,8 @@ def _validate(settings: RunSettings, agent_name: str, num_runs: int) -> tuple[li
         raise UsageError(f"no agent {agent_name} under {folder.parent}")
     findings = validate_answers(folder, tasks, num_runs)
     console = PlainConsole()
-    for kind, found in (("Error", findings.errors), ("Warning", findings.warnings)):
-        for text in found:
+    for kind, texts in (("Error", findings.errors), ("Warning", findings.warnings)):
+        for text in texts:
             console.print_line(f"{kind}: {text}")
     errors = counted(len(findings.errors), "error")
     warnings = counted(len(findings.warnings), "warning")

@@ -297,11 +297,11 @@ def _print_reused(run: _Run, outcomes: Sequence[AnswerOutcome]) -> None:
             outcome.task_id,
             outcome.answer_name,
         )
-        found = latest_result(folder) if outcome.reused else None
-        if found is not None:
+        stored = latest_result(folder) if outcome.reused else None
+        if stored is not None:
             name = f"{outcome.task_id}/{outcome.answer_name}"
             run.print(f"{name}: reused, so its script did not run. These values are stored:")
-            for text in stored_values(found.content):
+            for text in stored_values(stored.content):
                 run.print(f"  {text}")
 
 
@@ -325,13 +325,13 @@ def _keep_usage(run: _Run, judge: CachingJudge) -> None:
 def _write_summaries(run: _Run) -> AgentSummary | None:
     root = run.folders.eval_results_root
     try:
-        found = summarise_answers(root, run.folders.agent_name)
+        summed = summarise_answers(root, run.folders.agent_name)
         merge_all_results(root)
     except ResultWriteError as error:
         # The table of scores is shown all the same.
         run.progress.problems.append(str(error))
         return None
-    return None if found is None else found.summary
+    return None if summed is None else summed.summary
 
 
 async def _print_beforehand(run: _Run) -> None:

@@ -425,8 +425,8 @@ def settings_of(
         return settings
     settings_with_file = load_function("mind2web2.cli.settings_file:settings_with_file")
     takes = options.takes.difference(leave_out)
-    found: RunSettings = settings_with_file(settings, takes, is_announced=is_announced)
-    return found
+    completed: RunSettings = settings_with_file(settings, takes, is_announced=is_announced)
+    return completed
 
 
 def add_audits_root(parser: argparse.ArgumentParser) -> None:

@@ -38,17 +38,17 @@ class Archive:
         ``None`` where the archive has none that looks right.
         """
         url = failed.record.requested_url
-        found = await self._copy_url(url, moment, capturer)
-        if found is None:
+        copy_url = await self._copy_url(url, moment, capturer)
+        if copy_url is None:
             return None
-        page = await capturer.capture(found, log)
+        page = await capturer.capture(copy_url, log)
         record = page.record
         if record.kind is None or record.is_suspect:
             reason = record.failure or ", ".join(trouble.kind for trouble in record.troubles)
-            log.info("archived copy not used url=%s copy=%s reason=%s", url, found, reason)
+            log.info("archived copy not used url=%s copy=%s reason=%s", url, copy_url, reason)
             return None
         # The archive may lead to a copy of another moment.
-        copied_from = record.final_url if _COPY_URL.fullmatch(record.final_url) else found
+        copied_from = record.final_url if _COPY_URL.fullmatch(record.final_url) else copy_url
         reasons = failed.record.failure or "; ".join(
             trouble.detail for trouble in failed.record.troubles
         )
@@ -74,8 +74,8 @@ class Archive:
             f"{self.url.rstrip('/')}/wayback/available?{urlencode(query)}", log
         )
         try:
-            found = mapping(json.loads(reply.text or ""))
-            closest = mapping(mapping(found.get("archived_snapshots")).get("closest"))
+            answer = mapping(json.loads(reply.text or ""))
+            closest = mapping(mapping(answer.get("archived_snapshots")).get("closest"))
         except ValueError:
             reason = reply.record.failure or f"HTTP status {reply.record.status}, and no JSON"
             log.warning("the archive could not be asked for %s: %s", url, reason)

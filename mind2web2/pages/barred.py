@@ -55,9 +55,9 @@ class BarredList:
             rule = line.strip()
             if rule.lower().startswith(_TITLE) and rule[len(_TITLE) :].strip():
                 titles.append((rule, re.compile(_pattern(_words(rule[len(_TITLE) :])))))
-            elif found := _ADDRESS.fullmatch(rule):
+            elif address_parts := _ADDRESS.fullmatch(rule):
                 # At the start, or within the address of an archive or a proxy.
-                address = _pattern(found[1].rstrip("/").lower())
+                address = _pattern(address_parts[1].rstrip("/").lower())
                 place = rf"(?:^|:/{{1,2}})(?:[^/?#&@]*\.)?{address}(?:[/?#&]|$)"
                 addresses.append((rule, re.compile(place)))
             elif rule and not rule.startswith("#"):
@@ -86,15 +86,15 @@ class BarredList:
 
         Reads files.
         """
-        found: list[BarredPage] = []
+        sources: list[BarredPage] = []
         for url in dict.fromkeys([*cited_urls(answer), *judged]):
             match = next(
                 ((shown, rule) for shown, rule in self._matches(url, pages) if rule),
                 None,
             )
             if match is not None:
-                found.append({"url": url, "rule": match[1], "shown": match[0]})
-        return found
+                sources.append({"url": url, "rule": match[1], "shown": match[0]})
+        return sources
 
     def _matches(self, url: str, pages: CacheFileSys) -> Iterator[tuple[str, str | None]]:
         yield url, self.rule_for_url(url)

@@ -350,11 +350,11 @@ class CacheFileSys:
             self._reported_missing.discard(key)
 
     def _find(self, url: str) -> StoredPage | None:
-        found = self._find_listed(url)
-        if found is None:
+        page = self._find_listed(url)
+        if page is None:
             requested = self._redirects.get(url)
-            found = self._find_listed(requested) if isinstance(requested, str) else None
-        return found
+            page = self._find_listed(requested) if isinstance(requested, str) else None
+        return page
 
     def _find_listed(self, url: str) -> StoredPage | None:
         index = self._index_file.current()

@@ -87,12 +87,12 @@ class AgentCache:
 
     def holders(self) -> dict[str | None, list[CacheFileSys]]:
         """Return the caches that have a page, of all tasks, by the lookup key of its URL."""
-        found: dict[str | None, list[CacheFileSys]] = {}
+        caches: dict[str | None, list[CacheFileSys]] = {}
         for name in sorted(file_names_in(self.folder)):
             if (self.folder / name / "index.json").exists():
                 for url in self.of(name).get_all_urls():
-                    found.setdefault(lookup_key(url), []).append(self.of(name))
-        return found
+                    caches.setdefault(lookup_key(url), []).append(self.of(name))
+        return caches
 
     def pages_of(self, citations: TaskCitations) -> TaskPages:
         """Return a task's cited pages as they are stored now; reads every record."""

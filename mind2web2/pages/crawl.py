@@ -133,9 +133,9 @@ async def find_citations(
         for task_id, answers in answers_by_task.items()
         for name, text in answers.items()
     ]
-    found = iter(await all_or_first_error(urls_of(text, name) for text, name in texts))
+    urls_of_answers = iter(await all_or_first_error(urls_of(text, name) for text, name in texts))
     return [
-        TaskCitations(task_id, {name: next(found) for name in answers})
+        TaskCitations(task_id, {name: next(urls_of_answers) for name in answers})
         for task_id, answers in answers_by_task.items()
     ]
 

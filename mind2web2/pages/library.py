@@ -336,7 +336,7 @@ def _page(request: PageRequest, content: PreparedPage, sha256: str | None) -> Pr
 
 def _addresses(cache: PageCache) -> frozenset[str] | None:
     """Return the lookup keys of the stored pages; ``None`` if the cache does not list them."""
-    found = addresses(cache)
-    if found is None:
+    urls = addresses(cache)
+    if urls is None:
         return None
-    return frozenset(filter(None, map(lookup_key, found)))
+    return frozenset(filter(None, map(lookup_key, urls)))

@@ -324,8 +324,8 @@ def flags_of(text: str) -> tuple[Flag, ...]:
 def address_flags(url: str) -> tuple[Flag, ...]:
     """Return the flags of a page's address."""
     text = readable(unquote(url).replace("+", " "))
-    found = _address_sign().search(text)
-    asserted = [] if found is None else [_flag("instruction", text, found.start())]
+    sign = _address_sign().search(text)
+    asserted = [] if sign is None else [_flag("instruction", text, sign.start())]
     return one_a_kind((*asserted, *_of_words(text), *flags_of(url)))
 
 
@@ -341,10 +341,10 @@ def readable(text: str) -> str:
 
 def one_a_kind(flags: Iterable[Flag]) -> tuple[Flag, ...]:
     """Return the first flag of each kind."""
-    found: dict[str, Flag] = {}
+    by_kind: dict[str, Flag] = {}
     for flag in flags:
-        found.setdefault(flag.kind, flag)
-    return tuple(found.values())
+        by_kind.setdefault(flag.kind, flag)
+    return tuple(by_kind.values())
 
 
 def _normalize(text: str) -> Iterator[str]:
@@ -379,8 +379,8 @@ def _is_padding(run: str) -> bool:
 def _of_words(text: str) -> Iterator[Flag]:
     for window in _windows(text):
         for kind, sign in _sign_patterns():
-            if found := sign.search(window):
-                yield _flag(kind, window, found.start())
+            if place := sign.search(window):
+                yield _flag(kind, window, place.start())
 
 
 def _windows(text: str) -> Iterator[str]:

@@ -125,7 +125,7 @@ def cautions(results: Sequence[CautionFacts], recapture: str) -> list[str]:
     lines = [
         _unavailable_line(results),
         _suspect_line(results, recapture),
-        *(line for found in results for line in found.notes),
+        *(line for result in results for line in result.notes),
         _partly_shown_line(results),
         _downloads_line(results),
         _declined_line(results),
@@ -163,7 +163,7 @@ def _unavailable_line(results: Sequence[CautionFacts]) -> str | None:
 
 def _suspect_line(results: Sequence[CautionFacts], recapture: str) -> str | None:
     # One entry a claim, so that the counts add up.
-    kinds = Counter(kinds for found in results for kinds in found.troubles)
+    kinds = Counter(kinds for result in results for kinds in result.troubles)
     if not kinds:
         return None
     return (
@@ -173,7 +173,7 @@ def _suspect_line(results: Sequence[CautionFacts], recapture: str) -> str | None
 
 
 def _partly_shown_line(results: Iterable[CautionFacts]) -> str | None:
-    count = sum(found.partly_shown for found in results)
+    count = sum(result.partly_shown for result in results)
     if not count:
         return None
     return (
@@ -183,7 +183,7 @@ def _partly_shown_line(results: Iterable[CautionFacts]) -> str | None:
 
 
 def _downloads_line(results: Iterable[CautionFacts]) -> str | None:
-    files = {(found.task_id, url) for found in results for url in found.refused_downloads}
+    files = {(result.task_id, url) for result in results for url in result.refused_downloads}
     if not files:
         return None
     tasks = Counter(task for task, _ in files)
@@ -192,9 +192,9 @@ def _downloads_line(results: Iterable[CautionFacts]) -> str | None:
 
 def _declined_line(results: Iterable[CautionFacts]) -> str | None:
     tasks, kinds = Counter[str](), Counter[str]()
-    for found in results:
-        votes, extractions = found.declined
-        tasks[found.task_id] += votes + extractions
+    for result in results:
+        votes, extractions = result.declined
+        tasks[result.task_id] += votes + extractions
         kinds.update(votes=votes, extractions=extractions)
     if not tasks.total():
         return None
@@ -207,9 +207,9 @@ def _declined_line(results: Iterable[CautionFacts]) -> str | None:
 
 def flagged_line(results: Sequence[CautionFacts]) -> str | None:
     """Return how many answers, pages and claims were flagged; ``None`` where none was."""
-    answers = {found.name for found in results if found.is_flagged}
-    pages = {(found.task_id, url) for found in results for url in found.flagged_pages}
-    claims = {(found.task_id, claim) for found in results for claim in found.flagged_claims}
+    answers = {result.name for result in results if result.is_flagged}
+    pages = {(result.task_id, url) for result in results for url in result.flagged_pages}
+    claims = {(result.task_id, claim) for result in results for claim in result.flagged_claims}
     amounts = {"answer": len(answers), "page": len(pages), "claim": len(claims)}
     parts = [counted(amount, noun) for noun, amount in amounts.items() if amount]
     if not parts:
@@ -223,9 +223,9 @@ def flagged_line(results: Sequence[CautionFacts]) -> str | None:
 def _fault_lines(results: Iterable[CautionFacts]) -> Iterator[str]:
     """Yield each mistake of a script that may have cost answers points, once."""
     answers: dict[tuple[str, str], list[str]] = {}
-    for found in results:
-        for fault in found.faults:
-            answers.setdefault((found.task_id, fault), []).append(found.name)
+    for result in results:
+        for fault in result.faults:
+            answers.setdefault((result.task_id, fault), []).append(result.name)
     for (_, fault), names in sorted(answers.items(), key=lambda item: natural_key(item[0][0])):
         yield f"{fault} ({name_list(names)})"
 

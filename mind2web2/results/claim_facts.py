@@ -80,17 +80,17 @@ def claim_facts(leaf: WrittenNode) -> ClaimFacts:
 
 def _reservations(evidence: Evidence) -> set[Reservation]:
     """Return the reservations about a verdict, whichever it is."""
-    found: set[Reservation] = set()
+    reservations: set[Reservation] = set()
     if evidence.decided_by == "error":
-        found.add("error")
+        reservations.add("error")
     if evidence.flags:
-        found.add("flagged")
+        reservations.add("flagged")
     for check in _decisive(evidence.pages):
         if check.shown.troubles:
-            found.add("suspect_page")
+            reservations.add("suspect_page")
         if check.shown.flags:
-            found.add("flagged")
-    return found
+            reservations.add("flagged")
+    return reservations
 
 
 def _decisive(checks: Iterable[PageCheck]) -> list[PageCheck]:
@@ -101,16 +101,16 @@ def _decisive(checks: Iterable[PageCheck]) -> list[PageCheck]:
 
 def extraction_reservations(record: ExtractionRecord) -> frozenset[Reservation]:
     """Return the reasons not to rely on an extraction."""
-    found: set[Reservation] = set()
+    reservations: set[Reservation] = set()
     if record.unavailable:
-        found.add("page_not_had")
+        reservations.add("page_not_had")
     if record.declined:
-        found.add("declined")
+        reservations.add("declined")
     if record.shown.troubles:
-        found.add("suspect_page")
+        reservations.add("suspect_page")
     if record.shown.flags:
-        found.add("flagged")
-    return frozenset(found)
+        reservations.add("flagged")
+    return frozenset(reservations)
 
 
 @dataclass(slots=True)

@@ -163,10 +163,10 @@ def moment_of(answer: AnswerFile, as_of: AsOf | None) -> datetime | None:
 
 
 def why_judged_again(
-    found: LoadedResult, job: AnswerJob, text: str, conditions: Conditions
+    stored: LoadedResult, job: AnswerJob, text: str, conditions: Conditions
 ) -> str | None:
     """Return why a result of this answer does not hold, in one line; ``None`` if it does."""
-    result = found.content
+    result = stored.content
     made_from = result.provenance
     if made_from is None or result.final_score is None:
         return "the earlier result does not say what it was made from"
@@ -247,10 +247,10 @@ def results_now(
 def _stale(
     paths: PathConfig, agent_name: str, judged: Collection[tuple[str, str]]
 ) -> Iterator[tuple[str, str]]:
-    for task_id, name, found in latest_results(paths.eval_results_root, agent_name):
+    for task_id, name, stored in latest_results(paths.eval_results_root, agent_name):
         if (task_id, name) not in judged:
             continue
-        made_from = found.content.provenance
+        made_from = stored.content.provenance
         if made_from is None:
             yield f"{task_id}/{name}", "it does not say what it was made from"
         elif not holds_now(paths, agent_name, task_id, name, made_from):

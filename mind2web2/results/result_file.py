@@ -237,8 +237,8 @@ class ResultFile(BaseModel):
     @cached_property
     def trees(self) -> tuple[WrittenNode, ...]:
         """Return the rubric trees; a script may return none, or several."""
-        found = (read_tree(tree) for tree in self.tree_documents())
-        return tuple(tree for tree in found if tree is not None)
+        trees = (read_tree(tree) for tree in self.tree_documents())
+        return tuple(tree for tree in trees if tree is not None)
 
     def tree_documents(self) -> list[JsonObject]:
         """Return the rubric trees as JSON, as the script gave them."""
@@ -317,8 +317,8 @@ class ResultFile(BaseModel):
     def quote_counts(self) -> dict[QuoteMatch, int]:
         """Return how many quoted passages were found, approximately found, and not found."""
         quotes = [vote.quote for vote in self._votes()]
-        found = Counter(quote.match for quote in quotes if quote is not None)
-        return {match: found[match] for match in QUOTE_MATCHES}
+        counts = Counter(quote.match for quote in quotes if quote is not None)
+        return {match: counts[match] for match in QUOTE_MATCHES}
 
     def _votes(self) -> Iterator[Vote]:
         for leaf in self.leaves():

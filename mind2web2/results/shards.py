@@ -42,10 +42,10 @@ class Shard:
     @classmethod
     def parse(cls, text: str) -> Shard:
         """Return the shard that a text such as ``3/20`` names. Raises ValueError: it names none."""
-        found = _SHARD.fullmatch(text)
-        if found is None or not int(found[1]) <= int(found[2]) <= MAX_SHARDS:
+        numbers = _SHARD.fullmatch(text)
+        if numbers is None or not int(numbers[1]) <= int(numbers[2]) <= MAX_SHARDS:
             raise ValueError(f"{text!r} is not a shard such as 3/20, from 1/20 to 20/20")
-        return cls(int(found[1]), int(found[2]))
+        return cls(int(numbers[1]), int(numbers[2]))
 
     def __str__(self) -> str:
         return f"{self.number}/{self.count}"

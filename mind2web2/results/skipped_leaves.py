@@ -21,7 +21,7 @@ def skipped_behind(
     while is_changed:
         failing = _with_failed_leaf(root, failed)
         skipped = _behind(root, failing)
-        found = {
+        blocked = {
             id(leaf)
             for leaf in leaves
             if id(leaf) in skipped
@@ -31,27 +31,27 @@ def skipped_behind(
                 for node in by_id.get(name, ())
             )
         }
-        is_changed = not found <= failed
-        failed |= found
+        is_changed = not blocked <= failed
+        failed |= blocked
     return failed - first
 
 
 def _with_failed_leaf(root: WrittenNode, failed: set[int]) -> set[int]:
-    found = set(failed)
+    nodes = set(failed)
     for node in reversed(list(root.walk())):
-        if any(id(child) in found for child in node.children):
-            found.add(id(node))
-    return found
+        if any(id(child) in nodes for child in node.children):
+            nodes.add(id(node))
+    return nodes
 
 
 def _behind(root: WrittenNode, failing: set[int]) -> set[int]:
     """Return the nodes that a failing node skips, with all below them."""
-    found: set[int] = set()
+    nodes: set[int] = set()
     for node in root.walk():
         places = [place for place, child in enumerate(node.children) if id(child) in failing]
         gates = [place for place in places if node.children[place].critical]
         for place, child in enumerate(node.children):
             is_late = node.strategy == "sequential" and bool(places) and places[0] < place
-            if id(node) in found or is_late or (gates and gates != [place]):
-                found.add(id(child))
-    return found
+            if id(node) in nodes or is_late or (gates and gates != [place]):
+                nodes.add(id(child))
+    return nodes

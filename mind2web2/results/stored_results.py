@@ -81,8 +81,8 @@ def loaded_results(folder: Path) -> Iterator[LoadedResult]:
     """Yield all readable results of a folder, the newest first."""
     # The stamp leads the name.
     for path in sorted(folder.glob("*.md.json"), key=lambda path: path.name, reverse=True):
-        if (found := _load(path)) is not None:
-            yield found
+        if (result := _load(path)) is not None:
+            yield result
 
 
 def _load(path: Path) -> LoadedResult | None:
@@ -122,9 +122,9 @@ def latest_results(
     """Yield task id, answer name and newest result of each answer, in natural order."""
     folders = (eval_results_root / agent_name).glob("*/*/results")
     for folder in sorted(folders, key=lambda folder: tuple(map(natural_key, folder.parts[-3:]))):
-        found = latest_result(folder)
-        if found is not None:
-            yield folder.parent.parent.name, f"{folder.parent.name}.md", found
+        result = latest_result(folder)
+        if result is not None:
+            yield folder.parent.parent.name, f"{folder.parent.name}.md", result
 
 
 def write_result(folder: Path, answer_name: str, content: ResultFile) -> Path:

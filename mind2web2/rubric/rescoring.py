@@ -49,13 +49,13 @@ class Rescoring:
 
     def _above(self, leaves: Iterable[int]) -> list[int]:
         """Return the places of all inner nodes above some leaves, children before parents."""
-        found: set[int] = set()
+        places: set[int] = set()
         for leaf in leaves:
             position = self._parents.get(leaf)
-            while position is not None and position not in found:
-                found.add(position)
+            while position is not None and position not in places:
+                places.add(position)
                 position = self._parents.get(id(self._nodes[position]))
-        return sorted(found, reverse=True)
+        return sorted(places, reverse=True)
 
     def _inner(self, node: Scored, changed: Mapping[int, Outcome]) -> Outcome:
         children = [changed.get(id(child), self._outcomes[id(child)]) for child in node.children]

@@ -160,8 +160,8 @@ def _number(value: Any) -> float | None:
         return None
     if isinstance(value, int | float):
         return float(value)
-    found = _NUMBER.findall(str(value))
-    return number_of(found[0]) if len(found) == 1 else None
+    numbers = _NUMBER.findall(str(value))
+    return number_of(numbers[0]) if len(numbers) == 1 else None
 
 
 def _day(value: Any) -> date | None:

@@ -79,19 +79,19 @@ def share_by_task(rows: Sequence[tuple[float, float]]) -> Estimate:
     tasks, total = len(rows), sum(items for _, items in rows)
     if not rows:
         return UNKNOWN
-    found = min(1.0, sum(hits for hits, _ in rows) / total)
+    share = min(1.0, sum(hits for hits, _ in rows) / total)
     if tasks < MIN_TASKS:
-        return Estimate(found)
-    squares = [(hits - found * items) ** 2 for hits, items in rows]
+        return Estimate(share)
+    squares = [(hits - share * items) ** 2 for hits, items in rows]
     varied = sum(squares) * tasks / (tasks - 1) / total**2
     if varied > _NOISE:
-        alike = found * (1 - found) / varied
+        alike = share * (1 - share) / varied
     else:
         alike = float(tasks)
     # Few tasks know their own variance badly: Student's quantile in place of the normal one.
     quantile = student_quantile(1 - _TAIL, _degrees(squares))
     alike *= (_NORMAL.inv_cdf(1 - _TAIL) / quantile) ** 2
-    return Estimate(found, *wilson(found, alike))
+    return Estimate(share, *wilson(share, alike))
 
 
 def _degrees(squares: Sequence[float]) -> float:

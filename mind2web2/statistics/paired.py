@@ -367,19 +367,19 @@ def _subset_sums(values: Sequence[float], seed: int) -> list[tuple[float, int]]:
     for start in range(0, len(values), 8):
         of_byte = values[start : start + 8]
         tables.append(_sums_of_byte(of_byte))
-    found = []
+    sums = []
     for pattern, size in _subsets(len(values), seed):
         total = sum(map(operator.getitem, tables, pattern))
-        found.append((total, size))
+        sums.append((total, size))
     if len(values) > MAX_ENUMERATED:
         # The complement of a random subset is one as well.
         everything = math.fsum(values)
         complements = []
-        for total, size in found:
+        for total, size in sums:
             rest = len(values) - size
             complements.append((everything - total, rest))
-        found += complements
-    return found
+        sums += complements
+    return sums
 
 
 def _sums_of_byte(values: Sequence[float]) -> list[float]:
@@ -405,11 +405,11 @@ def _subsets(count: int, seed: int) -> list[tuple[bytes, int]]:
             is_proper = 0 < bits < whole
             patterns.append(bits if is_proper else 1)
     width = (count + 7) // 8
-    found = []
+    subsets = []
     for bits in patterns:
         pattern = bits.to_bytes(width, "little")
-        found.append((pattern, bits.bit_count()))
-    return found
+        subsets.append((pattern, bits.bit_count()))
+    return subsets
 
 
 def holm(p_values: Sequence[float]) -> list[float]:

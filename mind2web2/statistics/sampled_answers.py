@@ -48,13 +48,13 @@ def correct_by_answers(answers: Sequence[JudgedTwice]) -> tuple[CorrectedMean, f
     with_cheap = _weigh(answers, best)
     without_cheap = _weigh(answers, 0.0)
     if with_cheap.below <= without_cheap.below:
-        found, weight = with_cheap, best
+        estimate, weight = with_cheap, best
     else:
-        found, weight = without_cheap, 0.0
+        estimate, weight = without_cheap, 0.0
     least_below, least_above = _least_reach(answers, weight)
-    below = max(found.below, least_below)
-    above = max(found.above, least_above)
-    return replace(found, below=below, above=above), weight
+    below = max(estimate.below, least_below)
+    above = max(estimate.above, least_above)
+    return replace(estimate, below=below, above=above), weight
 
 
 def _best_weight(answers: Sequence[JudgedTwice], without: str | None = None) -> float:

@@ -95,8 +95,8 @@ def bootstrap_intervals(
         sums_of_resamples.append(sums_of(resample))
     intervals = []
     for statistic, limits in asked:
-        found = _interval(rows, statistic, limits, level, sums_of_resamples)
-        intervals.append(found)
+        interval = _interval(rows, statistic, limits, level, sums_of_resamples)
+        intervals.append(interval)
     return intervals
 
 
@@ -184,11 +184,11 @@ def _bias(resampled: Sequence[float], value: float, noise: float) -> float:
 def _without_one(rows: Sequence[Row], statistic: Statistic) -> list[float]:
     """Return the statistic without each of the tasks in turn."""
     sums = sums_of(rows)
-    found = []
+    values = []
     for row in rows:
         others = [total - score for total, score in zip(sums, row, strict=True)]
-        found.append(statistic(others))
-    return found
+        values.append(statistic(others))
+    return values
 
 
 def _acceleration(without_one: Sequence[float]) -> float:
@@ -288,11 +288,11 @@ class SampledInterval:
 
     def figures(self) -> IntervalFigures:
         """Return it as it stands in ``summary.json``."""
-        found = self.interval
+        interval = self.interval
         return IntervalFigures(
-            low=None if found is None else round(found.low, self.digits),
-            high=None if found is None else round(found.high, self.digits),
-            exact=found is not None and found.is_exact,
+            low=None if interval is None else round(interval.low, self.digits),
+            high=None if interval is None else round(interval.high, self.digits),
+            exact=interval is not None and interval.is_exact,
             tasks=self.tasks,
             reason=self.reason,
         )
@@ -309,14 +309,14 @@ def sampled_intervals(
         no_spread: the reason where the tasks' values do not differ.
     """
     intervals = _intervals(metrics)
-    found = {}
+    sampled = {}
     for name in digits:
         tasks = len(metrics[name].tasks) if name in metrics else 0
         reason = too_few(tasks)
         if reason is None and intervals[name] is None:
             reason = no_spread
-        found[name] = SampledInterval(tasks, intervals.get(name), reason, digits[name])
-    return found
+        sampled[name] = SampledInterval(tasks, intervals.get(name), reason, digits[name])
+    return sampled
 
 
 def too_few(tasks: int) -> str | None:
@@ -334,10 +334,10 @@ def _intervals(metrics: Mapping[str, TaskSums]) -> dict[str, Interval | None]:
     alike: dict[tuple[str, ...], dict[str, TaskSums]] = defaultdict(dict)
     for name, metric in metrics.items():
         alike[metric.tasks][name] = metric
-    found: dict[str, Interval | None] = {}
+    by_name: dict[str, Interval | None] = {}
     for group in alike.values():
-        found |= _of_same_tasks(group)
-    return found
+        by_name |= _of_same_tasks(group)
+    return by_name
 
 
 def _of_same_tasks(metrics: Mapping[str, TaskSums]) -> dict[str, Interval | None]:

@@ -113,9 +113,9 @@ def markdown_addresses(markdown: str) -> Iterator[str]:
     the text.
     """
     text = AddressText(visible(markdown))
-    found = [link for link in text.take(text.links()) if link.is_outside]
-    found += text.shown()
-    yield from (address.url for address in sorted(found, key=lambda each: each.start))
+    addresses = [link for link in text.take(text.links()) if link.is_outside]
+    addresses += text.shown()
+    yield from (address.url for address in sorted(addresses, key=lambda each: each.start))
 
 
 def _is_outside(url: str) -> bool:
@@ -214,9 +214,9 @@ class URLs(BaseModel):
 @checked_call
 def regex_find_urls(text: str) -> list[str]:
     """Return the web addresses that ``cache`` finds in a text, each once, with a scheme."""
-    found = []
+    urls = []
     for url in markdown_addresses(text):
         if lookup_key(url) is not None:
             scheme = "" if split_url(url).scheme else "https://"
-            found.append(scheme + url)
-    return list(dict.fromkeys(found))
+            urls.append(scheme + url)
+    return list(dict.fromkeys(urls))

@@ -155,8 +155,8 @@ def bare_addresses(text: str) -> Iterator[UrlSpan]:
 
 def is_bare_address(text: str) -> bool:
     """Tell whether the whole text is one address without a scheme."""
-    found = next(bare_addresses(text), None)
-    return found is not None and found.end - found.start == len(text)
+    address = next(bare_addresses(text), None)
+    return address is not None and address.end - address.start == len(text)
 
 
 def _candidates(text: str) -> Iterator[tuple[int, int]]:

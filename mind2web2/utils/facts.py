@@ -44,9 +44,9 @@ def _split_dates(text: str) -> tuple[tuple[Fact, ...], str]:
     rest = text
     windows = list(_around_digits(text))
     for form in (*_DATE_FORMS, _BARE_YEAR):
-        found = [date for start, end in windows for date in _dates(rest, form, start, end)]
-        rest = _without(rest, found)
-        dates += found
+        of_form = [date for start, end in windows for date in _dates(rest, form, start, end)]
+        rest = _without(rest, of_form)
+        dates += of_form
     return tuple(sorted(dates, key=lambda fact: fact.start)), rest
 
 

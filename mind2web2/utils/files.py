@@ -194,10 +194,10 @@ def first_link(path: Path, folder: Path) -> Path | None:
 
 def links_in(folder: Path) -> list[Path]:
     """Return the symbolic links in a folder and the folders in it, sorted; none is followed."""
-    found = []
+    links = []
     for at, folders, files in os.walk(folder):
-        found += [path for name in (*folders, *files) if (path := Path(at) / name).is_symlink()]
-    return sorted(found)
+        links += [path for name in (*folders, *files) if (path := Path(at) / name).is_symlink()]
+    return sorted(links)
 
 
 def text_sha256(text: str) -> str:

@@ -121,7 +121,7 @@ def hidden_runs(text: str) -> list[str]:
     """Return the runs of invisible characters that ``make_visible`` replaces by a mark."""
     if text.isascii() or not _CANDIDATE.search(text):
         return []
-    return [found[0] for found in _HIDDEN.finditer(text) if found.lastgroup is None]
+    return [run[0] for run in _HIDDEN.finditer(text) if run.lastgroup is None]
 
 
 def read_tags(run: str) -> str:
@@ -142,20 +142,20 @@ def read_selectors(run: str) -> str:
     return "".join(chr(value) for value in values if 0x20 <= value < 0x7F)
 
 
-def _mark_run(found: re.Match[str]) -> str:
-    if found.lastgroup is not None:
-        return found[0]
-    return _mark(len(found[0]))
+def _mark_run(run: re.Match[str]) -> str:
+    if run.lastgroup is not None:
+        return run[0]
+    return _mark(len(run[0]))
 
 
-def _mark_spread(found: re.Match[str]) -> str:
-    return _with_mark(_EMOJI_OR_UNSEEN, found[0])
+def _mark_spread(run: re.Match[str]) -> str:
+    return _with_mark(_EMOJI_OR_UNSEEN, run[0])
 
 
-def _mark_strewn(found: re.Match[str]) -> str:
-    if _is_typeset(found[0]):
-        return found[0]
-    return _with_mark(_SEEN_OR_STRAYS, found[0])
+def _mark_strewn(run: re.Match[str]) -> str:
+    if _is_typeset(run[0]):
+        return run[0]
+    return _with_mark(_SEEN_OR_STRAYS, run[0])
 
 
 def _mark_flood(found: re.Match[str]) -> str:

@@ -93,8 +93,8 @@ def _verbatim(text: str, quote: str, start: int = 0) -> _Span | None:
     before = r"(?<![0-9A-Za-z])" if _WORD_EDGE.match(quote[0]) else ""
     after = r"(?![0-9A-Za-z])" if _WORD_EDGE.match(quote[-1]) else ""
     whole = re.compile(before + re.escape(quote) + after)
-    found = whole.search(text, start)
-    return None if found is None else _Span(*found.span())
+    place = whole.search(text, start)
+    return None if place is None else _Span(*place.span())
 
 
 def _find_folded(text: str, quote: str) -> _Span | None:
@@ -138,20 +138,20 @@ def _most_alike(folded: str, wanted: str) -> _Span | None:
     best: tuple[float, _Span] | None = None
     for window in _windows(folded, wanted):
         passage = folded[window.start : window.end]
-        found = fuzz.partial_ratio_alignment(wanted, passage, score_cutoff=_LIKENESS)
-        if found is None:
+        alignment = fuzz.partial_ratio_alignment(wanted, passage, score_cutoff=_LIKENESS)
+        if alignment is None:
             continue
-        aligned_chars = found.src_end - found.src_start
+        aligned_chars = alignment.src_end - alignment.src_start
         if aligned_chars < len(wanted) * _LIKENESS // 100:
             continue
-        start = window.start + found.dest_start
-        end = window.start + found.dest_end
+        start = window.start + alignment.dest_start
+        end = window.start + alignment.dest_end
         span = _Span(start, end)
         # Another number is another fact, however alike the words are.
         numbers = set(_NUMBER.findall(folded[start : end + 1]))
         has_numbers = numbers.issuperset(_NUMBER.findall(wanted))
-        if has_numbers and (best is None or found.score > best[0]):
-            best = found.score, span
+        if has_numbers and (best is None or alignment.score > best[0]):
+            best = alignment.score, span
     return None if best is None else best[1]
 
 

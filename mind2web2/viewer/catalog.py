@@ -118,8 +118,8 @@ class Catalog:
         Raises:
             NoSuchResultError: one is not.
         """
-        found = {answer.task_id for agent in self.agents() for answer in self.answers(agent)}
-        if missing := sorted(self._tasks - found):
+        task_ids = {answer.task_id for agent in self.agents() for answer in self.answers(agent)}
+        if missing := sorted(self._tasks - task_ids):
             root, missing_task = self.paths.eval_results_root, missing[0]
             known = {
                 answer.task_id for agent in self.agents() for answer in agent_answers(root, agent)
@@ -161,13 +161,13 @@ class Catalog:
     def _why(self, first: str, second: str) -> Json | None:
         """Return what moved the score, where ``compare --why`` has told it."""
         try:
-            found = parse_json(
+            explanation = parse_json(
                 read_regular_file(self.paths.eval_results_root / second / "why.json")
             )
         except (OSError, ValueError):
             return None
-        is_of_these = (found.get("first"), found.get("second")) == (first, second)
-        return dict(found) if is_of_these else None
+        is_of_these = (explanation.get("first"), explanation.get("second")) == (first, second)
+        return dict(explanation) if is_of_these else None
 
     def claims(self) -> list[list[Any]]:
         """Return every leaf with its answer, status, and claim or description.
@@ -175,11 +175,11 @@ class Catalog:
         A row may end with doubts about the verdict. The first row of an answer is its root, with
         the text of the task.
         """
-        found: list[list[Any]] = []
+        rows: list[list[Any]] = []
         for key, result in self._results():
             doubts = leaf_doubts(self._agent_read(key.agent).changed_pages, key, result)
-            found += _claim_rows(key, result, doubts)
-        return found
+            rows += _claim_rows(key, result, doubts)
+        return rows
 
     def doubts(self) -> Json:
         """Return the doubts about the judges' verdicts that need no labels."""
@@ -206,21 +206,21 @@ class Catalog:
         Raises:
             NoSuchResultError: the task has no results.
         """
-        found = []
+        results = []
         for agent in self.agents():
             for answer in self.answers(agent):
                 if answer.task_id != task:
                     continue
                 result = self.result(AnswerKey.of(agent, answer))
                 if result is not None:
-                    found.append(JudgedResult(agent, result.content))
-        if not found:
+                    results.append(JudgedResult(agent, result.content))
+        if not results:
             raise NoSuchResultError(f"no results of task {task}")
         stayed = stayed_by_leaf(
             [report for one in self.agents() for report in self._agent_read(one).changed_pages],
-            {each.result.judge_model for each in found if each.result.judge_model},
+            {each.result.judge_model for each in results if each.result.judge_model},
         )
-        report = task_report(task, found, stayed)
+        report = task_report(task, results, stayed)
         return {
             **asdict(report),
             "leaves": [asdict(row) | {"name": row.name} for row in report.leaves],
@@ -237,10 +237,10 @@ class Catalog:
         """
         return self.answer_with(key, self.result(key))
 
-    def answer_with(self, key: AnswerKey, found: LoadedResult | None) -> Json:
+    def answer_with(self, key: AnswerKey, stored: LoadedResult | None) -> Json:
         """Return one answer with a result of it, as ``answer`` does."""
         answer = self._find(key)
-        result = ResultFile() if found is None else found.content
+        result = ResultFile() if stored is None else stored.content
         text = self.answer_text(key)
         doubts = leaf_doubts(self._agent_read(key.agent).changed_pages, key, result)
         return {
@@ -249,7 +249,7 @@ class Catalog:
             "answer": key.answer,
             "score": answer.score,
             "reason": answer.reason,
-            "file": None if found is None else found.path.name,
+            "file": None if stored is None else stored.path.name,
             "markdown": markdown_tree(text or ""),
             "has_text": text is not None,
             "trees": [list(tree_rows(tree, doubts)) for tree in result.trees],
@@ -317,9 +317,9 @@ class Catalog:
             )
             pause_s = max(_LOOK_EVERY_S, _LOOK_PAUSE * (time.monotonic() - started_s))
             if known is None or known.state != (*state, *checked):
-                found = agent_answers(self.paths.eval_results_root, agent)
+                stored = agent_answers(self.paths.eval_results_root, agent)
                 answers = [
-                    answer for answer in found if not self._tasks or answer.task_id in self._tasks
+                    answer for answer in stored if not self._tasks or answer.task_id in self._tasks
                 ]
                 summary = self._summary(agent, answers, state)
                 check = failed_check(self.paths.eval_results_root, agent)
@@ -335,8 +335,8 @@ class Catalog:
     def _correction(self, agent: str) -> CorrectionFigures | None:
         if self._corrections is None:
             return None
-        found = correction_of(self._corrections, agent, self._tasks or None)
-        return None if found is None else found.figures()
+        correction = correction_of(self._corrections, agent, self._tasks or None)
+        return None if correction is None else correction.figures()
 
     def _summary(
         self, agent: str, answers: Sequence[ScoredAnswer], state: Sequence[Any]
@@ -412,7 +412,7 @@ class Catalog:
             return None
         newest = newest_result_name(folder)
         earlier = next(
-            (found for found in loaded_results(folder) if found.path.name != newest),
+            (stored for stored in loaded_results(folder) if stored.path.name != newest),
             None,
         )
         return None if earlier is None else earlier.content.final_score
@@ -493,9 +493,9 @@ def _intervals(summary: AgentSummary) -> dict[str, list[float]]:
         "pass_at": summary.pass_name,
     }
     known = summary.shown_intervals
-    found = {}
+    ends = {}
     for name, published in shown.items():
         interval = known[published]
         if interval.low is not None and interval.high is not None:
-            found[name] = [interval.low, interval.high]
-    return found
+            ends[name] = [interval.low, interval.high]
+    return ends

@@ -16,11 +16,11 @@ def leaf_doubts(
     reports: Sequence[ChangedPages], key: AnswerKey, result: ResultFile
 ) -> dict[str, list[str]]:
     """Return the doubts about the leaves of a result, by leaf."""
-    found: dict[str, list[str]] = defaultdict(list)
+    by_leaf: dict[str, list[str]] = defaultdict(list)
     for report in reports:
         for leaf in report.unread_leaves(key.task, key.answer, result):
-            found[leaf].append(UNREAD)
-    return {leaf: list(dict.fromkeys(doubts)) for leaf, doubts in found.items()}
+            by_leaf[leaf].append(UNREAD)
+    return {leaf: list(dict.fromkeys(doubts)) for leaf, doubts in by_leaf.items()}
 
 
 def agent_doubts(agent: str, reports: Sequence[ChangedPages]) -> Json:

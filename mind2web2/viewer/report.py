@@ -135,9 +135,9 @@ async def answer_blocks(
     """Yield answers with their results, and the pages that they cite."""
     pages: dict[PageKey, None] = {}
     for key in keys:
-        found = catalog.result(key)
-        answer = catalog.answer_with(key, found)
-        pages |= dict.fromkeys(_cited_pages(key, found))
+        result = catalog.result(key)
+        answer = catalog.answer_with(key, result)
+        pages |= dict.fromkeys(_cited_pages(key, result))
         yield (
             ["answer", key.agent, key.answer, key.task],
             pack(_redact(answer, content)),
@@ -192,19 +192,19 @@ def _redact(answer: Json, content: ReportContent) -> Json:
 
 def _doubts(catalog: Catalog, content: ReportContent) -> Json:
     """Return the doubts; without the passages of pages, if the file has no pages."""
-    found = catalog.doubts()
+    doubts = catalog.doubts()
     if content.pages:
-        return found
+        return doubts
     agents = [
         one
         | {"stayed": [each | {"page_before": None, "page_after": None} for each in one["stayed"]]}
-        for one in found["agents"]
+        for one in doubts["agents"]
     ]
-    return found | {"agents": agents}
+    return doubts | {"agents": agents}
 
 
-def _cited_pages(key: AnswerKey, found: LoadedResult | None) -> list[PageKey]:
-    trees = () if found is None else found.content.trees
+def _cited_pages(key: AnswerKey, result: LoadedResult | None) -> list[PageKey]:
+    trees = () if result is None else result.content.trees
     urls = [check.url for tree in trees for node in tree.walk() for check in node.grounds.pages]
     return [PageKey(key.agent, key.task, url) for url in urls]
 

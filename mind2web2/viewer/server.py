@@ -72,7 +72,7 @@ class Session:
             names |= {host_name, socket.getfqdn()}
             with suppress(OSError):
                 names |= {
-                    _in_url(str(found[4][0])) for found in socket.getaddrinfo(host_name, None)
+                    _in_url(str(entry[4][0])) for entry in socket.getaddrinfo(host_name, None)
                 }
         hosts = frozenset(f"{name}:{port}" for name in names)
         return cls(hosts, cookie=f"{COOKIE}_{port}")

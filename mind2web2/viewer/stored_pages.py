@@ -68,7 +68,7 @@ class StoredPages:
         """
         cache = self.cache(key)
         record = cache.capture_record(key.url)
-        found: Json = {
+        facts: Json = {
             "agent": key.agent,
             "task": key.task,
             "url": key.url,
@@ -78,10 +78,10 @@ class StoredPages:
         try:
             page = await self._prepare(key, with_images=True)
         except CaptureError as error:
-            is_new = record is None and found["kind"] is None
+            is_new = record is None and facts["kind"] is None
             reason = "it has not been captured" if is_new else _reason(record, error)
-            return found | {"unavailable": reason, "text": "", "images": []}
-        return found | {
+            return facts | {"unavailable": reason, "text": "", "images": []}
+        return facts | {
             "sha256": page.sha256,
             "text": str(page.text),
             "notes": list(page.notes),

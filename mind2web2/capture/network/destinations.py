@@ -208,10 +208,10 @@ class SystemResolver:
 
 
 def _system_lookup(host: str) -> list[IPAddress]:
-    found = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)
+    entries = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)
     # Without repetitions, in the order of RFC 6724 that the system gives; a zone never leads
     # outside.
-    texts = dict.fromkeys(str(sockaddr[0]) for *_, sockaddr in found)
+    texts = dict.fromkeys(str(sockaddr[0]) for *_, sockaddr in entries)
     return [ip_address(text.partition("%")[0]) for text in texts]
 
 
@@ -351,15 +351,15 @@ class Destinations:
     async def _ask(self, host: str) -> tuple[IPAddress, ...]:
         try:
             async with asyncio.timeout(LOOKUP_TIMEOUT_S):
-                found = await self._resolve(host)
+                addresses = await self._resolve(host)
         except TimeoutError as error:
             reason = f"no answer to the lookup of {host} within {LOOKUP_TIMEOUT_S:g} s"
             raise DestinationFailedError(ConnectFailure("dns_failure", reason)) from error
         except (OSError, UnicodeError) as error:
             raise DestinationFailedError(_lookup_failure(host, error)) from error
-        if not found:
+        if not addresses:
             raise DestinationFailedError(ConnectFailure("name_not_found", f"{host} has no address"))
-        return tuple(found)
+        return tuple(addresses)
 
 
 def _unresolved_reason(host: str) -> str | None:

@@ -161,7 +161,7 @@ def _splice(text: str, texts: dict[str, str], max_chars: int) -> str:
             inner = texts.get(mark[1], "").split("\n")
             added = [((rest if i else lead) + part).rstrip() for i, part in enumerate(inner)]
         else:
-            added = [_FRAME_MARK.sub(lambda found: _on_one_line(texts.get(found[1], "")), line)]
+            added = [_FRAME_MARK.sub(lambda match: _on_one_line(texts.get(match[1], "")), line)]
         lines += added
         size += sum(map(len, added))
         if size > max_chars * 2:

@@ -14,27 +14,27 @@ from mind2web2.statistics.paired import Estimate
 from mind2web2.utils.text import counted, number
 
 
-def print_audit(console: PlainConsole, found: AuditReport) -> None:
+def print_audit(console: PlainConsole, report: AuditReport) -> None:
     """Print how often the judge and people's labels agree."""
-    for auditor in found.auditors:
+    for auditor in report.auditors:
         _print_quality(console, f"Judge and {auditor.auditor}", auditor.quality)
-    for pair in found.between_auditors:
+    for pair in report.between_auditors:
         title = f"{' and '.join(pair.auditors)}: {counted(pair.leaves, 'leaf')}"
         _print_figures(console, title, _between(pair.figures))
 
 
-def _print_quality(console: PlainConsole, title: str, found: JudgeQuality) -> None:
+def _print_quality(console: PlainConsole, title: str, quality: JudgeQuality) -> None:
     rows = [
-        *_between(found.figures),
-        ("passed wrongly", found.figures.wrong_passes),
-        ("failed wrongly", found.figures.wrong_failures),
+        *_between(quality.figures),
+        ("passed wrongly", quality.figures.wrong_passes),
+        ("failed wrongly", quality.figures.wrong_failures),
     ]
-    _print_figures(console, f"{title}: {counted(found.labels, 'leaf')}", rows)
-    if found.undecidable:
-        console.print_line(f"Not counted: {counted(found.undecidable, 'undecidable leaf')}.")
-    if found.stale:
+    _print_figures(console, f"{title}: {counted(quality.labels, 'leaf')}", rows)
+    if quality.undecidable:
+        console.print_line(f"Not counted: {counted(quality.undecidable, 'undecidable leaf')}.")
+    if quality.stale:
         console.print_line(
-            f"{counted(found.stale, 'label')} no longer count, because the leaves were judged "
+            f"{counted(quality.stale, 'label')} no longer count, because the leaves were judged "
             "again.",
         )
 
@@ -52,7 +52,7 @@ def _print_figures(console: PlainConsole, title: str, rows: Iterable[tuple[str, 
     console.print_table(title, ("figure", "value", "95% interval"), cells)
 
 
-def _interval(found: Estimate) -> str:
-    if found.low is None or found.high is None:
+def _interval(estimate: Estimate) -> str:
+    if estimate.low is None or estimate.high is None:
         return "-"
-    return f"{number(found.low)} to {number(found.high)}"
+    return f"{number(estimate.low)} to {number(estimate.high)}"

@@ -50,7 +50,7 @@ def run(options: argparse.Namespace) -> int:
     task_ids = chosen_tasks(settings)
     folders = {name: _results_folder(settings, name) for name in names}
     agents = {name: agent_answers(folder.parent, folder.name) for name, folder in folders.items()}
-    found = ranking(
+    ranked = ranking(
         list(agents.items()),
         task_ids,
         allow_unfair=options.allow_unfair,
@@ -60,31 +60,31 @@ def run(options: argparse.Namespace) -> int:
     cautions = [
         f"{name}: {caution}" for name, caution in (*shards.items(), *judges.items()) if caution
     ]
-    found = found.model_copy(update={"warnings": (*cautions, *found.warnings)})
+    ranked = ranked.model_copy(update={"warnings": (*cautions, *ranked.warnings)})
     corrected = []
     if options.corrected:
-        shared = set(found.tasks).intersection(
+        shared = set(ranked.tasks).intersection(
             *({one.task_id for one in own if one.score is not None} for own in agents.values())
         )
         roots = CorrectionRoots(Path(), options.audits_root, options.rejudged_root)
         corrected = corrected_pairs(roots, folders, shared)
-    pairs = found.metrics["avg_score"].against(names[0])
+    pairs = ranked.metrics["avg_score"].against(names[0])
     margin = options.fail_if_worse
     worse = (
         [] if margin is None else [name for name, pair in pairs.items() if pair.is_worse_by(margin)]
     )
     if options.json:
-        content = {**found.model_dump(mode="json"), "worse": worse}
+        content = {**ranked.model_dump(mode="json"), "worse": worse}
         if options.corrected:
             content["corrected"] = [pair.model_dump(mode="json") for pair in corrected]
         PlainConsole().print_json(json.dumps(content))
     else:
-        print_ranking(PlainConsole(), found)
+        print_ranking(PlainConsole(), ranked)
         for pair in corrected:
             for text in pair_lines(pair):
                 PlainConsole().print_line(text)
         if margin is not None:
-            print_verdict(PlainConsole(), found, worse, margin)
+            print_verdict(PlainConsole(), ranked, worse, margin)
     return WORSE if worse else 0
 
 

@@ -15,32 +15,32 @@ from mind2web2.utils.program import program
 from mind2web2.utils.text import counted, fixed, number, with_sign
 
 
-def print_ranking(console: PlainConsole, found: Ranking) -> None:
+def print_ranking(console: PlainConsole, ranking: Ranking) -> None:
     """Print both metrics, and each further agent's power and tasks against the first."""
-    first, *others = found.agents
-    for name in found.metrics:
-        _print_metric(console, found, name, METRICS[name].label)
+    first, *others = ranking.agents
+    for name in ranking.metrics:
+        _print_metric(console, ranking, name, METRICS[name].label)
     corrected = " They are not corrected for several pairs; the p-values are, by Holm."
     console.print_line(
         "Differences, intervals and p-values come from sign flips of the tasks' differences, each "
         "averaged over its runs. Intervals are for other tasks of this kind."
         f"{corrected if len(others) > 1 else ''}",
     )
-    pairs = found.metrics["avg_score"].against(first)
+    pairs = ranking.metrics["avg_score"].against(first)
     for other in others:
         pair = pairs[other]
-        _print_power(console, pair, found.num_tasks)
+        _print_power(console, pair, ranking.num_tasks)
         largest = ", ".join(f"{one.task_id} {with_sign(one.difference)}" for one in pair.largest)
         if largest:
             console.print_line(f"Largest differences of {other} from {first}: {largest}")
         console.print_line(f"What moved the score: {program()} compare {first} {other} --why")
-    for warning in found.warnings:
+    for warning in ranking.warnings:
         console.print_line(f"Warning: {warning}")
 
 
-def _print_metric(console: PlainConsole, found: Ranking, name: str, label: str) -> None:
-    first = found.agents[0]
-    metric = found.metrics[name]
+def _print_metric(console: PlainConsole, ranking: Ranking, name: str, label: str) -> None:
+    first = ranking.agents[0]
+    metric = ranking.metrics[name]
     pairs = metric.against(first)
     rows = []
     for agent, value in metric.values.items():
@@ -48,7 +48,7 @@ def _print_metric(console: PlainConsole, found: Ranking, name: str, label: str) 
         mark = " *" if agent in metric.tied_with_best and len(metric.tied_with_best) > 1 else ""
         cells = ("first", "", "") if pair is None else _cells(pair)
         rows.append((f"{agent}{mark}", number(value), *cells))
-    title = f"{label}, over the same {counted(found.num_tasks, 'task')}"
+    title = f"{label}, over the same {counted(ranking.num_tasks, 'task')}"
     console.print_table(title, ("agent", "mean", "difference", "95% interval", "p"), rows)
     for pair in pairs.values():
         if pair.reason is not None:
@@ -84,10 +84,10 @@ def _print_power(console: PlainConsole, pair: Pair, tasks: int) -> None:
 
 
 def print_verdict(
-    console: PlainConsole, found: Ranking, worse: Sequence[str], margin: float
+    console: PlainConsole, ranking: Ranking, worse: Sequence[str], margin: float
 ) -> None:
     """Print whether ``--fail_if_worse`` applies."""
-    first = found.agents[0]
+    first = ranking.agents[0]
     if worse:
         console.print_line(
             f"Shown to be worse than {first} by more than {margin:g}: {', '.join(worse)}."

@@ -23,35 +23,35 @@ from mind2web2.utils.text import (
 )
 
 
-def correction_lines(found: CorrectionFigures) -> Iterator[str]:
+def correction_lines(correction: CorrectionFigures) -> Iterator[str]:
     """Yield the raw score and the corrected one with its intervals.
 
     Where there is not a corrected score, the reason stands in its place.
     """
-    raw = f"Partial completion by the judge {percent(found.raw)}"
-    if found.reason is not None:
-        yield f"{raw}, not corrected by {found.by}: {found.reason}."
+    raw = f"Partial completion by the judge {percent(correction.raw)}"
+    if correction.reason is not None:
+        yield f"{raw}, not corrected by {correction.by}: {correction.reason}."
         return
-    if found.corrected is None:
-        yield f"{raw}, corrected by {found.by}: unknown with fewer than six tasks."
+    if correction.corrected is None:
+        yield f"{raw}, corrected by {correction.by}: unknown with fewer than six tasks."
         return
     yield (
-        f"{raw}, corrected by {found.by}: {percent(found.corrected)}; 95% interval for these tasks "
-        f"{_interval(found.these_tasks)}, for tasks at large {_interval(found.tasks_at_large)}."
+        f"{raw}, corrected by {correction.by}: {percent(correction.corrected)}; 95% interval for these tasks "
+        f"{_interval(correction.these_tasks)}, for tasks at large {_interval(correction.tasks_at_large)}."
     )
-    if found.to_halve:
+    if correction.to_halve:
         yield (
             "To halve the interval for these tasks, judge "
-            f"{counted(found.to_halve, 'more answer')}."
+            f"{counted(correction.to_halve, 'more answer')}."
         )
-    if found.if_undecidable is not None:
-        low, high = found.if_undecidable
+    if correction.if_undecidable is not None:
+        low, high = correction.if_undecidable
         yield (
             f"If all undecidable leaves were not supported, it would be {percent(low)}; if all "
             f"were supported, {percent(high)}."
         )
-    if found.if_labels_are_wrong is not None:
-        wrong = percent(found.if_labels_are_wrong)
+    if correction.if_labels_are_wrong is not None:
+        wrong = percent(correction.if_labels_are_wrong)
         yield (
             f"If one label in twenty is wrong, the corrected score is about {wrong}. The "
             "intervals do not include this."
@@ -88,57 +88,55 @@ def _bias(pair: CorrectedPair) -> str:
     return ", so the judge errs differently on the two agents" if is_biased else ""
 
 
-def _interval(found: Ends | None) -> str:
-    return "unknown" if found is None else f"{percent(found.low)} to {percent(found.high)}"
+def _interval(ends: Ends | None) -> str:
+    return "unknown" if ends is None else f"{percent(ends.low)} to {percent(ends.high)}"
 
 
-def _reach(found: Ends | None) -> str:
-    return "unknown" if found is None else points_range(found.low, found.high)
+def _reach(ends: Ends | None) -> str:
+    return "unknown" if ends is None else points_range(ends.low, ends.high)
 
 
-def _rate(found: Estimate) -> str:
-    if found.value is None:
+def _rate(estimate: Estimate) -> str:
+    if estimate.value is None:
         return "unknown"
-    return points_within(found.value, found.low, found.high)
+    return points_within(estimate.value, estimate.low, estimate.high)
 
 
-def sample_lines(agent: str, found: Figures) -> Iterator[str]:
+def sample_lines(agent: str, figures: Figures) -> Iterator[str]:
     """Yield the figures, one line each."""
-    if found.without_result:
-        failed = counted(found.without_result, "answer")
+    if figures.without_result:
+        failed = counted(figures.without_result, "answer")
         yield (
-            f"{agent}: {found.judge} failed on {failed} of the sample. The rest is not a random "
+            f"{agent}: {figures.judge} failed on {failed} of the sample. The rest is not a random "
             "choice, so it does not correct the score. The same command asks for the failed ones "
             "again."
         )
-    if isinstance(found, NoSampleFigures):
-        yield f"{agent}: no corrected score: {found.reason}."
+    if isinstance(figures, NoSampleFigures):
+        yield f"{agent}: no corrected score: {figures.reason}."
         return
-    corrected = found.correction
+    corrected = figures.correction
     for text in correction_lines(corrected):
         yield f"{agent}: {text}"
     yield (
-        f"{agent}: {found.judge} judged {corrected.sampled} of {counted(corrected.of, 'answer')}"
-        f"{_price(found)}; weight of the results' judge {number(corrected.weight_of_judge)}."
+        f"{agent}: {figures.judge} judged {corrected.sampled} of {counted(corrected.of, 'answer')}"
+        f"{_price(figures)}; weight of the results' judge {number(corrected.weight_of_judge)}."
     )
-    if found.more_wanted and corrected.corrected is not None:
+    if figures.more_wanted and corrected.corrected is not None:
         yield (
             f"{agent}: for an interval of {100 * NARROW:g} points to either side, judge "
-            f"{counted(found.more_wanted, 'more answer')}."
+            f"{counted(figures.more_wanted, 'more answer')}."
         )
     yield (
-        f"{agent}: according to {found.judge}, {_share(found.wrong_passes)} of the passes are "
-        f"wrong, and {_share(found.wrong_failures)} of the failures."
+        f"{agent}: according to {figures.judge}, {_share(figures.wrong_passes)} of the passes are "
+        f"wrong, and {_share(figures.wrong_failures)} of the failures."
     )
 
 
-def _price(found: SampleFigures) -> str:
-    if found.cost_usd is None or found.cost_of_all_usd is None:
+def _price(figures: SampleFigures) -> str:
+    if figures.cost_usd is None or figures.cost_of_all_usd is None:
         return ""
-    return (
-        f" for {dollars(found.cost_usd)} instead of about {dollars(found.cost_of_all_usd)} for all"
-    )
+    return f" for {dollars(figures.cost_usd)} instead of about {dollars(figures.cost_of_all_usd)} for all"
 
 
-def _share(found: Estimate) -> str:
-    return percent_within(found.value, found.low, found.high)
+def _share(estimate: Estimate) -> str:
+    return percent_within(estimate.value, estimate.low, estimate.high)

@@ -42,8 +42,8 @@ def write_judgments(output: Path, agent_name: str, eval_results_root: Path) -> N
         except OSError as error:
             raise UsageError(f"cannot write {output}: {error.strerror}") from error
     used: set[str] = set()
-    for _, _, found in latest_results(eval_results_root, agent_name):
-        used |= judgments_named(found.content.document)
+    for _, _, result in latest_results(eval_results_root, agent_name):
+        used |= judgments_named(result.content.document)
     console = PlainConsole()
     in_use = len(keys & used)
     console.print_line(

@@ -97,15 +97,15 @@ def _audits(
     """
     audits: dict[str, AuditReport] = {}
     for name in agent_names if options.audit else ():
-        found = load_function("mind2web2.analysis.audit_report:audit_report")(
+        report = load_function("mind2web2.analysis.audit_report:audit_report")(
             root, options.audits_root, name
         )
-        if found is None:
+        if report is None:
             raise UsageError(
                 f"no labels of agent {name} under {options.audits_root}; "
                 f"make some with: {command_line('view', name, '--audit', 'YOUR_NAME')}"
             )
-        audits[name] = found
+        audits[name] = report
     return audits
 
 
@@ -114,8 +114,10 @@ def _corrected(
 ) -> CorrectionFigures | None:
     if not correcting_files(roots, name):
         return None
-    found = load_function("mind2web2.analysis.corrections:correction_of")(roots, name, task_ids)
-    return None if found is None else found.figures()
+    correction = load_function("mind2web2.analysis.corrections:correction_of")(
+        roots, name, task_ids
+    )
+    return None if correction is None else correction.figures()
 
 
 def _report_agent(
@@ -127,7 +129,7 @@ def _report_agent(
     paths = settings.paths
     root = paths.eval_results_root
     require_results(root, name)
-    found = agent_report(
+    agent = agent_report(
         paths,
         name,
         task_ids,
@@ -138,9 +140,9 @@ def _report_agent(
         ),
         barred=barred_list(options.barred),
     )
-    if found is None:
+    if agent is None:
         raise no_results(root, name)
-    return found
+    return agent
 
 
 def _below(agents: Sequence[ReportedAgent], limit: float | None) -> list[str]:

@@ -83,11 +83,11 @@ def run(options: argparse.Namespace) -> int:
 
 def _of_task(root: Path, agent_name: str, task_id: str) -> list[ScoredAnswer]:
     known = folder_names(root / agent_name)
-    found = task_answers(root, agent_name, task_id) if task_id in known else []
-    if not found:
+    answers = task_answers(root, agent_name, task_id) if task_id in known else []
+    if not answers:
         cure = did_you_mean(task_id, known, f"found: {name_list(known)}")
         raise UsageError(f"no results of agent {agent_name} for task {task_id}; {cure}")
-    return found
+    return answers
 
 
 def _answer_named(answers: Sequence[ScoredAnswer], name: str) -> ScoredAnswer:
@@ -135,9 +135,9 @@ def _print_task(
     root = settings.paths.eval_results_root
     rows = []
     for answer in answers:
-        found = latest_result(answer_results_dir(root, agent_name, task_id, answer.answer_name))
-        counts = _leaf_counts(() if found is None else found.content.trees)
-        leaves = ["-" if found is None else str(count) for count in counts.values()]
+        result = latest_result(answer_results_dir(root, agent_name, task_id, answer.answer_name))
+        counts = _leaf_counts(() if result is None else result.content.trees)
+        leaves = ["-" if result is None else str(count) for count in counts.values()]
         words = "-" if answer.word_count is None else str(answer.word_count)
         rows.append((_stem(answer), number(answer.score), *leaves, words))
     headings = ("answer", "score", "passed", "failed", "skipped", "words")
@@ -185,7 +185,7 @@ class _AnswerPage:
         answer = self._answer
         root = self._paths.eval_results_root
         folder = answer_dir(root, self._agent_name, answer.task_id, answer.answer_name)
-        found = latest_result(folder / "results")
+        result = latest_result(folder / "results")
         score = "no result" if answer.score is None else f"score {number(answer.score)}"
         self._line(
             f"{self._agent_name} / {answer.task_id} / {_stem(answer)}: {score}",
@@ -193,15 +193,15 @@ class _AnswerPage:
         )
         if answer.reason is not None:
             self._text(f"Reason: {answer.reason}")
-            if found is not None:
+            if result is not None:
                 self._text("The tree below comes from a stored result that does not count.")
-        if found is not None:
-            self._print_origin(found.content)
-        self._print_files(folder, found)
-        if found is not None:
-            self._print_trees(found.content, has_passed=has_passed)
+        if result is not None:
+            self._print_origin(result.content)
+        self._print_files(folder, result)
+        if result is not None:
+            self._print_trees(result.content, has_passed=has_passed)
             self._print_pages()
-            self._print_values(found.content)
+            self._print_values(result.content)
 
     def _print_origin(self, result: ResultFile) -> None:
         facts = result_facts(result)
@@ -218,12 +218,12 @@ class _AnswerPage:
         for fault in result.script_faults:
             self._text(f"Mistake of the script: {fault}.")
 
-    def _print_files(self, folder: Path, found: LoadedResult | None) -> None:
+    def _print_files(self, folder: Path, result: LoadedResult | None) -> None:
         files = {"Answer": folder / self._answer.answer_name, "Log": folder / "logs"}
-        if found is not None:
+        if result is not None:
             files = {
                 "Answer": files["Answer"],
-                "Result": found.path,
+                "Result": result.path,
                 "Log": files["Log"],
             }
         for label, path in files.items():

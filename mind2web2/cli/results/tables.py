@@ -65,8 +65,11 @@ def print_metrics(console: PlainConsole, summary: AgentSummary) -> None:
     """Print an agent's metrics, with warnings."""
     tasks = counted(summary.num_tasks, "task")
     runs = counted(summary.num_runs, "run")
-    found = summary.shown_intervals
-    by_name = {name: found[summary.pass_name if name == "pass_at_k" else name] for name in METRICS}
+    by_published_name = summary.shown_intervals
+    by_name = {
+        name: by_published_name[summary.pass_name if name == "pass_at_k" else name]
+        for name in METRICS
+    }
     labels = {name: metric.label for name, metric in METRICS.items()}
     labels["pass_at_k"] = f"pass@{summary.num_runs}"
     is_sampled = any(interval.is_known for interval in by_name.values())
@@ -222,9 +225,9 @@ def print_now(
         console.print_line(f"Note: not checked: {unchecked}")
 
 
-def interval_text(found: IntervalFigures, text: Callable[[float | None], str]) -> str:
+def interval_text(interval: IntervalFigures, text: Callable[[float | None], str]) -> str:
     """Return the ends of an interval, ``-`` where there is none."""
-    return f"{text(found.low)} to {text(found.high)}" if found.is_known else "-"
+    return f"{text(interval.low)} to {text(interval.high)}" if interval.is_known else "-"
 
 
 def print_methods(
@@ -234,7 +237,7 @@ def print_methods(
 
     Most intervals are resampled, and some are exact.
     """
-    known = [label for label, found in intervals.items() if found.is_known]
+    known = [label for label, interval in intervals.items() if interval.is_known]
     exact = [label for label in known if intervals[label].exact]
     if len(exact) < len(known):
         console.print_line(f"{title}: {how}.")
@@ -245,10 +248,10 @@ def print_methods(
 def print_reasons(console: PlainConsole, intervals: Mapping[str, IntervalFigures]) -> None:
     """Print which metrics have no interval, and why; a metric without a value needs no reason."""
     by_reason: dict[str, list[str]] = defaultdict(list)
-    valued = {label: found for label, found in intervals.items() if found.tasks}
-    for label, found in valued.items():
-        if found.reason is not None:
-            by_reason[found.reason].append(label)
+    valued = {label: interval for label, interval in intervals.items() if interval.tasks}
+    for label, interval in valued.items():
+        if interval.reason is not None:
+            by_reason[interval.reason].append(label)
     for reason, labels in by_reason.items():
         subject = f"No interval for {', '.join(labels)}"
         if len(labels) == len(valued):

@@ -40,12 +40,10 @@ if TYPE_CHECKING:
     from mind2web2.capture.pdf import text_of as text_of
     from mind2web2.cli.console import PlainConsole as PlainConsole
     from mind2web2.cli.crawl_display import CrawlDisplay as CrawlDisplay
-    from mind2web2.cli.displays import LiveDisplay as LiveDisplay
     from mind2web2.cli.displays import duration_text as duration_text
     from mind2web2.cli.estimate import print_estimate as print_estimate
     from mind2web2.cli.evaluate import prepare_settings as prepare_settings
     from mind2web2.cli.evaluate_run import run_evaluation as run_evaluation
-    from mind2web2.cli.event_loop import INTERRUPTED as INTERRUPTED
     from mind2web2.cli.event_loop import run_to_exit as run_to_exit
     from mind2web2.cli.options import Subcommands as Subcommands
     from mind2web2.cli.options import settings_of as settings_of
@@ -150,34 +148,16 @@ if TYPE_CHECKING:
     from mind2web2.runs.settings import RunSettings as RunSettings
     from mind2web2.scoring.scorer import MissingPages as MissingPages
     from mind2web2.scripts.limits import DualSemaphore as DualSemaphore
-    from mind2web2.scripts.load import parsed_script as parsed_script
     from mind2web2.scripts.loops import only_known as only_known
-    from mind2web2.scripts.made_up import ITEM as ITEM
     from mind2web2.scripts.made_up import Choices as Choices
     from mind2web2.scripts.made_up import FieldShape as FieldShape
-    from mind2web2.scripts.made_up import Kind as Kind
-    from mind2web2.scripts.made_up import fill_template as fill_template
-    from mind2web2.scripts.made_up import make_up_values as make_up_values
-    from mind2web2.scripts.made_up import shapes_of as shapes_of
     from mind2web2.scripts.policies import PolicyRun as PolicyRun
     from mind2web2.scripts.policies import PolicyScript as PolicyScript
     from mind2web2.scripts.policies import Surroundings as Surroundings
-    from mind2web2.scripts.rubric_file import ANSWER_EXTRACTION as ANSWER_EXTRACTION
-    from mind2web2.scripts.rubric_file import RUBRIC_SUFFIX as RUBRIC_SUFFIX
-    from mind2web2.scripts.rubric_file import RubricFile as RubricFile
-    from mind2web2.scripts.rubric_file import RubricNode as RubricNode
-    from mind2web2.scripts.rubric_reading import parsed_rubric as parsed_rubric
-    from mind2web2.scripts.rubric_reading import read_rubric as read_rubric
+    from mind2web2.scripts.rubric_reading import ReadRubric as ReadRubric
     from mind2web2.scripts.rubric_script import script_of as script_of
-    from mind2web2.scripts.yaml_lines import Place as Place
-    from mind2web2.scripts.yaml_lines import Problem as Problem
+    from mind2web2.scripts.yaml_lines import AuthorFile as AuthorFile
     from mind2web2.scripts.yaml_lines import YamlFileError as YamlFileError
-    from mind2web2.scripts.yaml_lines import field_name as field_name
-    from mind2web2.scripts.yaml_lines import line_of as line_of
-    from mind2web2.scripts.yaml_lines import nearest as nearest
-    from mind2web2.scripts.yaml_lines import parsed_yaml as parsed_yaml
-    from mind2web2.scripts.yaml_lines import problems_of as problems_of
-    from mind2web2.scripts.yaml_lines import value_fault as value_fault
     from mind2web2.statistics.agreement import share_by_task as share_by_task
     from mind2web2.statistics.paired import Estimate as Estimate
     from mind2web2.statistics.paired import PairedTest as PairedTest
@@ -212,8 +192,6 @@ if TYPE_CHECKING:
     from mind2web2.utils.junit import JUnitReport as JUnitReport
     from mind2web2.utils.names import check_name as check_name
     from mind2web2.utils.names import name_list as name_list
-    from mind2web2.utils.names import natural_key as natural_key
-    from mind2web2.utils.path_config import SCRIPT_SUFFIXES as SCRIPT_SUFFIXES
     from mind2web2.utils.path_config import PathConfig as PathConfig
     from mind2web2.utils.path_config import ScriptFile as ScriptFile
     from mind2web2.utils.path_config import script_in as script_in
@@ -227,7 +205,6 @@ if TYPE_CHECKING:
     from mind2web2.utils.text import percent_within as percent_within
     from mind2web2.utils.text import points_within as points_within
     from mind2web2.utils.text import with_sign as with_sign
-    from mind2web2.utils.workers import MAX_WORKERS as MAX_WORKERS
     from mind2web2.utils.workers import call_in_worker as call_in_worker
     from mind2web2.utils.workers import end_after_call as end_after_call
     from mind2web2.utils.workers import run_in_worker as run_in_worker
@@ -275,11 +252,9 @@ HOMES = {
     "PlainConsole": "mind2web2.cli.console",
     "CrawlDisplay": "mind2web2.cli.crawl_display",
     "duration_text": "mind2web2.cli.displays",
-    "LiveDisplay": "mind2web2.cli.displays",
     "print_estimate": "mind2web2.cli.estimate",
     "prepare_settings": "mind2web2.cli.evaluate",
     "run_evaluation": "mind2web2.cli.evaluate_run",
-    "INTERRUPTED": "mind2web2.cli.event_loop",
     "run_to_exit": "mind2web2.cli.event_loop",
     "settings_of": "mind2web2.cli.options",
     "Subcommands": "mind2web2.cli.options",
@@ -384,33 +359,15 @@ HOMES = {
     "SETTINGS": "mind2web2.runs.settings",
     "MissingPages": "mind2web2.scoring.scorer",
     "DualSemaphore": "mind2web2.scripts.limits",
-    "parsed_script": "mind2web2.scripts.load",
     "only_known": "mind2web2.scripts.loops",
     "Choices": "mind2web2.scripts.made_up",
     "FieldShape": "mind2web2.scripts.made_up",
-    "fill_template": "mind2web2.scripts.made_up",
-    "ITEM": "mind2web2.scripts.made_up",
-    "Kind": "mind2web2.scripts.made_up",
-    "make_up_values": "mind2web2.scripts.made_up",
-    "shapes_of": "mind2web2.scripts.made_up",
     "PolicyRun": "mind2web2.scripts.policies",
     "PolicyScript": "mind2web2.scripts.policies",
     "Surroundings": "mind2web2.scripts.policies",
-    "ANSWER_EXTRACTION": "mind2web2.scripts.rubric_file",
-    "RUBRIC_SUFFIX": "mind2web2.scripts.rubric_file",
-    "RubricFile": "mind2web2.scripts.rubric_file",
-    "RubricNode": "mind2web2.scripts.rubric_file",
-    "parsed_rubric": "mind2web2.scripts.rubric_reading",
-    "read_rubric": "mind2web2.scripts.rubric_reading",
+    "ReadRubric": "mind2web2.scripts.rubric_reading",
     "script_of": "mind2web2.scripts.rubric_script",
-    "field_name": "mind2web2.scripts.yaml_lines",
-    "line_of": "mind2web2.scripts.yaml_lines",
-    "nearest": "mind2web2.scripts.yaml_lines",
-    "parsed_yaml": "mind2web2.scripts.yaml_lines",
-    "Place": "mind2web2.scripts.yaml_lines",
-    "Problem": "mind2web2.scripts.yaml_lines",
-    "problems_of": "mind2web2.scripts.yaml_lines",
-    "value_fault": "mind2web2.scripts.yaml_lines",
+    "AuthorFile": "mind2web2.scripts.yaml_lines",
     "YamlFileError": "mind2web2.scripts.yaml_lines",
     "share_by_task": "mind2web2.statistics.agreement",
     "binomial_p_value": "mind2web2.statistics.paired",
@@ -446,10 +403,8 @@ HOMES = {
     "JUnitReport": "mind2web2.utils.junit",
     "check_name": "mind2web2.utils.names",
     "name_list": "mind2web2.utils.names",
-    "natural_key": "mind2web2.utils.names",
     "PathConfig": "mind2web2.utils.path_config",
     "script_in": "mind2web2.utils.path_config",
-    "SCRIPT_SUFFIXES": "mind2web2.utils.path_config",
     "ScriptFile": "mind2web2.utils.path_config",
     "command_line": "mind2web2.utils.program",
     "program": "mind2web2.utils.program",
@@ -463,7 +418,6 @@ HOMES = {
     "with_sign": "mind2web2.utils.text",
     "call_in_worker": "mind2web2.utils.workers",
     "end_after_call": "mind2web2.utils.workers",
-    "MAX_WORKERS": "mind2web2.utils.workers",
     "run_in_worker": "mind2web2.utils.workers",
     "find_quote": "mind2web2.verification.quotes",
     "AskedClaim": "mind2web2.verification.run_questions",

@@ -16,9 +16,6 @@ from mind2web2.plugin import (
     AskedForm,
     Choices,
     FieldShape,
-    fill_template,
-    make_up_values,
-    shapes_of,
 )
 from mind2web2_authoring.other_values import change_values
 
@@ -75,7 +72,7 @@ class Answer:
         """Tell whether a page is there."""
         return self.page_is_there(url)
 
-    def fill(self, form: AskedForm, template: type[BaseModel]) -> BaseModel:
+    def fill(self, form: AskedForm, template: type[BaseModel]) -> dict[str, Any]:
         """Return the values of an extraction."""
         key = self._key(form)
         # A script may ask for more until there is nothing.
@@ -84,7 +81,7 @@ class Answer:
         if key not in self.values:
             self.values[key] = self._values(key, form, template)
         self.templates[key] = template
-        return fill_template(template, self.values[key])
+        return self.values[key]
 
     def _key(self, form: AskedForm) -> str:
         """Return the name of an extraction.
@@ -103,7 +100,7 @@ class Answer:
         if self.given:
             own = own_values(self.given, form.name)
             return {name: own[name] for name in _keys(template) if name in own}
-        values = make_up_values(template, key, len(self.values), self.choices)
+        values = self.choices.made_up(template, key, len(self.values))
         if form.url is not None:
             # A page says the same about an item as the answer that cites it.
             for item in _items_that_cite(form.url, list(self.values.values())):
@@ -114,7 +111,7 @@ class Answer:
         """Yield the fields that were read from the answer, with their extractions."""
         for key, template in self.templates.items():
             if " @ " not in key:
-                for shape in shapes_of(template):
+                for shape in FieldShape.all_of(template):
                     yield key, shape
 
     def variant(self, **other: Any) -> Answer:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from mind2web2.plugin import FieldShape, write_whole
+from mind2web2.plugin import AuthorFile, FieldShape, write_whole
 from mind2web2_authoring.cases import Case, CaseHeader, answer_of, case_text
 from mind2web2_authoring.other_values import FieldPath, change_values
 from mind2web2_authoring.variants import Variants, another, nothing
@@ -37,7 +37,7 @@ async def written_cases(variants: Variants, perfect: Case) -> tuple[str, ...]:
         return ()
     paths = []
     for draft in _drafts(variants, perfect):
-        path = perfect.path.parent / f"{draft.name}.md"
+        path = perfect.file.path.parent / f"{draft.name}.md"
         if path.exists() or draft.extract == perfect.header.extract != {}:
             continue
         if await _write(variants, perfect, draft, path):
@@ -48,7 +48,7 @@ async def written_cases(variants: Variants, perfect: Case) -> tuple[str, ...]:
 async def _write(variants: Variants, perfect: Case, draft: _Draft, path: Path) -> bool:
     """Write a variant with its verdicts; a script that fails on it is a finding already."""
     header = perfect.header.model_copy(update={"extract": draft.extract, "leaves": {}})
-    case = Case(path, header, draft.answer)
+    case = Case(AuthorFile(path), header, draft.answer)
     run = await variants.script.run(draft.answer, answer_of(case, variants.right.truth))
     if run.score is None:
         return False

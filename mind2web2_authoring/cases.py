@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any, Literal
@@ -14,23 +14,14 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from mind2web2.plugin import (
     AskedClaim,
-    Place,
+    AuthorFile,
+    FieldShape,
     PolicyRun,
     PolicyScript,
-    Problem,
-    UsageError,
     YamlFileError,
-    field_name,
-    line_of,
-    natural_key,
-    nearest,
     number,
-    parsed_yaml,
-    problems_of,
     read_regular_file,
-    shapes_of,
     uniform_text,
-    value_fault,
 )
 from mind2web2_authoring.answers import Answer, ClaimOnPages, claim_on_pages, own_values
 
@@ -81,32 +72,22 @@ class CaseHeader(BaseModel):
     )
 
 
-class CaseError(UsageError):
-    """A case's file is wrong; the text names file, line and field."""
-
-
 @dataclass(frozen=True)
 class Case:
     """An answer with its header.
 
     Args:
-        lines: the line of each part of the header.
+        file: has the line of each part of the header.
     """
 
-    path: Path
+    file: AuthorFile
     header: CaseHeader
     answer: str
-    lines: Mapping[Place, int] = field(default_factory=dict)
 
     @property
     def name(self) -> str:
         """Return the file's name without its ending."""
-        return self.path.stem
-
-    def error(self, place: Place, message: str) -> CaseError:
-        """Return the error of a part of the header."""
-        problem = Problem(line_of(self.lines, place), field_name(place), message)
-        return CaseError(f"{self.path}, {problem}")
+        return self.file.path.stem
 
 
 @dataclass(frozen=True)
@@ -133,30 +114,23 @@ class CaseOutcome:
 
 def case_paths(folder: Path) -> list[Path]:
     """Return the files of a task's cases, the perfect one first."""
-    paths = sorted(folder.glob("*.md"), key=lambda path: natural_key(path.stem))
-    return sorted(paths, key=lambda path: path.stem != PERFECT)
+    return sorted(folder.glob("*.md"), key=lambda path: (path.stem != PERFECT, path.stem))
 
 
 def read_case(path: Path) -> Case:
-    """Return one case. Raises CaseError: the file is wrong."""
+    """Return one case.
+
+    Raises:
+        YamlFileError: the file is wrong; the text names file, line and field.
+    """
     text = uniform_text(read_regular_file(path).decode("utf-8", "replace"))
     front = _FRONT.match(text)
     if front is None:
-        raise CaseError(f"{path} has no header: begin it with ---, expect: 1.0 and ---")
-    try:
-        # The line of the header's opening counts.
-        plain, lines = parsed_yaml(b"\n" + front[1].encode(), path)
-    except YamlFileError as error:
-        raise CaseError(str(error)) from error
-    try:
-        header = CaseHeader.model_validate({} if plain is None else plain)
-    except ValidationError as error:
-        fields = {*CaseHeader.model_fields, *Fact.model_fields}
-        problems = problems_of(error, lines, fields)
-        # A misspelled name explains why another one is missing.
-        problems.sort(key=lambda problem: not problem.message.startswith("unknown"))
-        raise CaseError(f"{path}, {problems[0]}") from error
-    return Case(path, header, text[front.end() :].strip() + "\n", lines)
+        message = "has no header: begin it with ---, expect: 1.0 and ---"
+        raise AuthorFile(path).fault((), message)
+    # The line of the header's opening counts.
+    file = AuthorFile.parsed(b"\n" + front[1].encode(), path)
+    return Case(file, file.values_of(CaseHeader, Fact), text[front.end() :].strip() + "\n")
 
 
 def case_text(header: CaseHeader, answer: str, note: str = "") -> str:
@@ -210,28 +184,24 @@ def answer_of(case: Case, truth: frozenset[ClaimOnPages] | None) -> Answer:
     )
 
 
-def header_fault(case: Case, answer: Answer, run: PolicyRun) -> CaseError | None:
+def header_fault(case: Case, answer: Answer, run: PolicyRun) -> YamlFileError | None:
     """Return the first value under ``extract`` that does not fit the script's extractions."""
-    for place, message in _faults(case, answer, is_complete=run.error is None):
-        return case.error(("extract", *place), message)
-    return None
+    return next(filter(None, _faults(case, answer, is_complete=run.error is None)), None)
 
 
-def _faults(case: Case, answer: Answer, *, is_complete: bool) -> Iterator[tuple[Place, str]]:
+def _faults(case: Case, answer: Answer, *, is_complete: bool) -> Iterator[YamlFileError | None]:
     extract = case.header.extract
     known: dict[str, Any] = {}
     for key, template in answer.templates.items():
         name = key.partition(" @ ")[0]
         own = own_values(extract, name)
-        above: Place = (name,) if own is extract.get(name) else ()
+        above = (name,) if own is extract.get(name) else ()
         try:
             template.model_validate({k: v for k, v in own.items() if k in template.model_fields})
         except ValidationError as error:
-            fault = error.errors(include_url=False)[0]
-            if fault["type"] != "missing":
-                yield (*above, *fault["loc"]), value_fault(fault)
+            yield case.file.misfit(("extract", *above), error)
         fields: dict[str, Any] = {}
-        for shape in shapes_of(template):
+        for shape in FieldShape.all_of(template):
             level = fields
             for part in shape.path:
                 level = level.setdefault(part, {})
@@ -241,11 +211,14 @@ def _faults(case: Case, answer: Answer, *, is_complete: bool) -> Iterator[tuple[
             known |= fields
     # A script that fails early has not asked for the other values.
     if is_complete:
-        yield from _unknown(extract, known, ())
+        for place, names in _unknown(extract, known, ()):
+            yield case.file.unknown(("extract", *place), "field", names)
 
 
-def _unknown(values: Any, known: Mapping[str, Any], place: Place) -> Iterator[tuple[Place, str]]:
-    """Yield the names that no extraction reads."""
+def _unknown(
+    values: Any, known: Mapping[str, Any], place: tuple[str | int, ...]
+) -> Iterator[tuple[tuple[str | int, ...], Iterable[str]]]:
+    """Yield the places of names that no extraction reads, with those that are read there."""
     if isinstance(values, list):
         for position, item in enumerate(values):
             yield from _unknown(item, known.get("*", {}), (*place, position))
@@ -255,7 +228,7 @@ def _unknown(values: Any, known: Mapping[str, Any], place: Place) -> Iterator[tu
         if name in known:
             yield from _unknown(value, known[name], (*place, name))
         else:
-            yield (*place, name), f"no field '{name}'{nearest(name, list(known))}"
+            yield (*place, name), known
 
 
 async def rehearse_case(
@@ -267,8 +240,8 @@ async def rehearse_case(
         header = case.header
         if header.facts is None and truth is None and case.name != PERFECT:
             perfect = path.parent / f"{PERFECT}.md"
-            raise CaseError(f"{path} has no facts: give some, or a sound {perfect}")
-    except CaseError as error:
+            raise case.file.fault((), f"has no facts: give some, or a sound {perfect}")
+    except YamlFileError as error:
         return CaseOutcome(path.stem, None, None, str(error)), None
     answer = answer_of(case, None if case.name == PERFECT else truth)
     run = await script.run(case.answer, answer)
@@ -276,14 +249,15 @@ async def rehearse_case(
     reason = str(fault) if fault is not None else run.error
     if reason is not None or run.score is None:
         return CaseOutcome(case.name, header.expect, None, reason), run
-    return CaseOutcome(case.name, header.expect, run.score, _difference(header, run)), run
+    return CaseOutcome(case.name, header.expect, run.score, _difference(case, run)), run
 
 
-def _difference(header: CaseHeader, run: PolicyRun) -> str | None:
+def _difference(case: Case, run: PolicyRun) -> str | None:
+    header = case.header
     statuses = {leaf.id: leaf.verdict.status for leaf in run.leaves}
     for leaf, expected in header.leaves.items():
         if leaf not in statuses:
-            return f"leaves: no leaf '{leaf}'{nearest(leaf, list(statuses))}"
+            return str(case.file.unknown(("leaves", leaf), "leaf", statuses))
         if statuses[leaf] != expected:
             return f"{leaf}: expected {expected}, got {statuses[leaf]}"
     if run.score is None or abs(header.expect - run.score) <= TOLERANCE:

@@ -11,17 +11,14 @@ from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import date, timedelta
-from pathlib import Path
 from typing import Any
 
 from mind2web2.plugin import (
     Choices,
     FieldShape,
-    Kind,
     PolicyRun,
     PolicyScript,
     WrittenNode,
-    parsed_script,
 )
 from mind2web2_authoring.answers import Answer
 
@@ -50,11 +47,11 @@ class Constants:
         return [text.removeprefix("www.") for text in found]
 
 
-def constants_of(source: bytes, path: Path) -> Constants:
+def constants_of(script: PolicyScript) -> Constants:
     """Return a script's constants, without prompts, claims and descriptions."""
     found = Constants()
     try:
-        tree = parsed_script(source, path)
+        tree = script.syntax()
     except SyntaxError:
         return found
     waiting: list[ast.AST] = [tree]
@@ -100,7 +97,7 @@ def _note(value: Any, found: Constants) -> None:
         found.numbers.append(value)
 
 
-def _values_for(kind: Kind, name: str, constants: Constants) -> Iterator[tuple[Any, ...]]:
+def _values_for(kind: str, name: str, constants: Constants) -> Iterator[tuple[Any, ...]]:
     """Yield values for a kind of field, one for each item in turn."""
     if kind == "address":
         for host in constants.hosts:

@@ -10,10 +10,9 @@ from pathlib import Path
 import yaml
 
 from mind2web2.plugin import (
-    SCRIPT_SUFFIXES,
+    ReadRubric,
     UsageError,
     YamlFileError,
-    parsed_rubric,
     script_of,
     write_whole,
 )
@@ -132,11 +131,11 @@ def new_task(
     script = scripts / f"{task_id}{'.py' if as_script else '.yaml'}"
     perfect = cases / f"{PERFECT}.md"
     versions = [scripts, *scripts.parent.glob("*/")]
-    others = [folder / f"{task_id}{suffix}" for folder in versions for suffix in SCRIPT_SUFFIXES]
+    others = [path for folder in versions for path in folder.glob(f"{task_id}.*")]
     if taken := next((path for path in (*others, perfect) if path.exists()), None):
         raise UsageError(f"{taken} is there already: choose another task id, or move it away")
     try:
-        rubric = parsed_rubric(text.encode(), script).rubric
+        rubric = ReadRubric.parsed(text.encode(), script)
     except YamlFileError as error:
         fault = error.problems[0]
         raise UsageError(f"cannot make task {task_id!r}: {fault.field}: {fault.message}") from error

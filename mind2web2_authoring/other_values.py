@@ -7,9 +7,9 @@ from collections.abc import Callable
 from itertools import count
 from typing import Any
 
-from mind2web2.plugin import ITEM, FieldShape
+from mind2web2.plugin import FieldShape
 
-# Keys that lead to a value; ITEM stands for every item of a list.
+# Keys that lead to a value; "*" stands for every item of a list.
 FieldPath = tuple[str, ...]
 _YEAR = re.compile(r"\b(1\d{3}|20\d\d)\b")
 _NUMBER = re.compile(r"\d+")
@@ -32,7 +32,7 @@ def change_values(
 def _change_at(value: Any, path: FieldPath, change: Callable[[Any], Any]) -> Any:
     if not path:
         return change(value)
-    if path[0] == ITEM:
+    if path[0] == "*":
         is_list = isinstance(value, list)
         return [_change_at(each, path[1:], change) for each in value] if is_list else value
     if not isinstance(value, dict) or path[0] not in value:

@@ -4,17 +4,8 @@ from __future__ import annotations
 
 import ast
 import re
-from pathlib import Path
 
-from mind2web2.plugin import (
-    ITEM,
-    RUBRIC_SUFFIX,
-    FieldShape,
-    PolicyRun,
-    parsed_script,
-    read_regular_file,
-    read_rubric,
-)
+from mind2web2.plugin import FieldShape, PolicyRun, PolicyScript, ReadRubric
 
 _LINE = re.compile(r"line (\d+)$")
 _ERROR_LINE = re.compile(r"\bline (\d+)\b")
@@ -23,10 +14,10 @@ _ERROR_LINE = re.compile(r"\bline (\d+)\b")
 class Places:
     """Finds the lines of a file's nodes and fields; the file's name alone where there is none."""
 
-    def __init__(self, path: Path, run: PolicyRun) -> None:
-        self._path = path
+    def __init__(self, script: PolicyScript, run: PolicyRun) -> None:
+        self._script = script
         self._run = run
-        self._read = read_rubric(path) if path.suffix == RUBRIC_SUFFIX else None
+        self._read = ReadRubric.at(script.path)
 
     def of_leaf(self, leaf: str) -> str:
         """Return where a leaf is added."""
@@ -37,16 +28,16 @@ class Places:
         for place, node in self._read.nodes():
             pattern = re.escape(node.id).replace(r"\{number\}", r"\d+")
             if re.fullmatch(pattern, leaf):
-                return self._at(self._read.line_of(*place))
+                return self._at(self._read.file.line_of(*place))
         return self._at(None)
 
     def of_field(self, shape: FieldShape) -> str:
         """Return where a field is declared."""
         if self._read is not None:
-            first, *others = (name for name in shape.path if name != ITEM)
+            first, *others = shape.in_words.split(".")
             parts = [part for name in others for part in ("fields", name)]
-            return self._at(self._read.line_of("extract", first, *parts))
-        for node in ast.walk(parsed_script(read_regular_file(self._path), self._path)):
+            return self._at(self._read.file.line_of("extract", first, *parts))
+        for node in ast.walk(self._script.syntax()):
             match node:
                 case ast.ClassDef(name=shape.template, body=body):
                     return self._at(_declared(body, shape.name) or node.lineno)
@@ -58,7 +49,8 @@ class Places:
         return self._at(int(lines[-1]) if lines else None)
 
     def _at(self, line: int | None) -> str:
-        return self._path.name if line is None else f"{self._path.name}:{line}"
+        name = self._script.path.name
+        return name if line is None else f"{name}:{line}"
 
 
 def _declared(body: list[ast.stmt], name: str) -> int | None:

@@ -9,20 +9,18 @@ from pathlib import Path
 from typing import Literal
 
 from mind2web2.plugin import (
-    ANSWER_EXTRACTION,
-    RUBRIC_SUFFIX,
     Choices,
     Mind2Web2Error,
     OwnPrice,
     PolicyRun,
     PolicyScript,
+    ReadRubric,
     Surroundings,
     Usage,
     UsageError,
+    YamlFileError,
     end_after_call,
     price_usd,
-    read_regular_file,
-    read_rubric,
     text_tokens,
 )
 from mind2web2_authoring.answers import Answer
@@ -30,7 +28,6 @@ from mind2web2_authoring.case_files import written_cases
 from mind2web2_authoring.cases import (
     PERFECT,
     Case,
-    CaseError,
     CaseOutcome,
     answer_of,
     case_paths,
@@ -194,13 +191,8 @@ def _placed(finding: Finding, places: Places) -> Finding:
 
 def _choices_for(script: Path) -> Choices:
     """Return the numbers of items that a rubric file states; those of scripts are tried."""
-    if script.suffix != RUBRIC_SUFFIX:
-        return Choices()
-    lists = read_rubric(script).rubric.extract.items()
-    counts: dict[tuple[str, tuple[str, ...]], int] = {
-        (ANSWER_EXTRACTION, (name,)): spec.list for name, spec in lists if spec.list
-    }
-    return Choices(counts=counts)
+    read = ReadRubric.at(script)
+    return Choices() if read is None else Choices(counts=read.list_counts())
 
 
 class _Rehearsal:
@@ -211,7 +203,7 @@ class _Rehearsal:
 
     async def report(self) -> TaskRehearsal:
         right, run = await self._right()
-        places = Places(self._plan.script, run)
+        places = Places(self._script, run)
         variants = Variants(self._script, self._plan.question, right, run, places)
         refusal = refusal_of(right, run)
         found = [] if run.error is not None else await findings_of(variants)
@@ -248,8 +240,7 @@ class _Rehearsal:
         )
         run = await self._script.run(answer.text, answer)
         if is_refused(run):
-            path = self._plan.script
-            constants = constants_of(read_regular_file(path), path)
+            constants = constants_of(self._script)
             answer, run = await fit_values(self._script, answer, run, constants)
         answer.truth = truth_of(run, answer)
         return answer, run
@@ -257,7 +248,7 @@ class _Rehearsal:
     def _perfect_case(self) -> Case | None:
         try:
             return read_case(self._perfect) if self._perfect.is_file() else None
-        except CaseError:
+        except YamlFileError:
             # The cases' part reports it.
             return None
 

@@ -14,18 +14,19 @@ from mind2web2 import Score, Scorer
 from mind2web2.plugin import (
     JUnitReport,
     PlainConsole,
+    ReadRubric,
     ResultFile,
     UsageError,
+    YamlFileError,
     counted,
     dollars,
     hide_memory,
-    read_rubric,
     scorer_of,
     script_of,
     settings_of,
     write_whole,
 )
-from mind2web2_authoring.cases import TOLERANCE, CaseError, CaseOutcome, case_paths, read_case
+from mind2web2_authoring.cases import TOLERANCE, CaseOutcome, case_paths, read_case
 from mind2web2_authoring.rehearsal import RehearsalPlan, TaskRehearsal
 from mind2web2_authoring.rehearsing import rehearsal_plans, rehearse_all
 from mind2web2_authoring.rubric_outline import tree_lines
@@ -84,15 +85,17 @@ def _convert(files: Sequence[str], script: Path | None) -> int:
     """Print the tree of a rubric file, or write it as a script."""
     if len(files) != 1 or not Path(files[0]).is_file():
         raise UsageError("name one rubric file, such as eval_scripts/VERSION/TASK.yaml")
-    rubric = read_rubric(Path(files[0])).rubric
+    read = ReadRubric.at(Path(files[0]))
+    if read is None:
+        raise UsageError(f"{files[0]} is no rubric file")
     if script is None:
         console = PlainConsole()
-        for text in tree_lines(rubric):
+        for text in tree_lines(read):
             console.print_line(text)
         return 0
     if script.exists():
         raise UsageError(f"{script} is there already: name another file")
-    write_whole(script, script_of(rubric))
+    write_whole(script, script_of(read))
     return 0
 
 
@@ -109,7 +112,7 @@ def _judge_cases(scorer: Scorer, plan: RehearsalPlan, report: TaskRehearsal) -> 
     for path in case_paths(plan.cases):
         try:
             case = read_case(path)
-        except CaseError as error:
+        except YamlFileError as error:
             results.append(CaseOutcome(path.stem, None, None, str(error)))
             continue
         expected = case.header.expect

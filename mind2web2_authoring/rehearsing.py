@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-import time
+import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
 from mind2web2.plugin import (
-    INTERRUPTED,
-    MAX_WORKERS,
     Mind2Web2Error,
+    PlainConsole,
     RunSettings,
     Surroundings,
     UsageError,
@@ -28,7 +27,6 @@ from mind2web2_authoring.rehearsal import (
     TaskRehearsal,
     rehearse_task,
 )
-from mind2web2_authoring.rehearsal_display import RehearsalDisplay, RehearsalProgress
 
 # The limit of a task with all its answers stops work that no time limit within the process stops.
 _TASK_TIMEOUT_S = 600.0
@@ -82,33 +80,33 @@ def rehearse_all(plans: Sequence[RehearsalPlan]) -> list[TaskRehearsal]:
         KeyboardInterrupt: Ctrl-C or SIGTERM; the worker processes are gone by then.
     """
     reports: list[TaskRehearsal] = []
-    progress = RehearsalProgress(len(plans))
-    if run_to_exit(_rehearse(plans, progress, reports), lambda: None) == INTERRUPTED:
-        done = f"{progress.done} of {counted(progress.total, 'task')}"
-        raise KeyboardInterrupt(f"stopped after {done}; name tasks to rehearse these alone")
+    done: list[str] = []
+
+    def report_stop() -> None:
+        tasks = f"{len(done)} of {counted(len(plans), 'task')}"
+        raise KeyboardInterrupt(f"stopped after {tasks}; name tasks to rehearse these alone")
+
+    run_to_exit(_rehearse(plans, done, reports), report_stop)
     return reports
 
 
 async def _rehearse(
-    plans: Sequence[RehearsalPlan], progress: RehearsalProgress, reports: list[TaskRehearsal]
+    plans: Sequence[RehearsalPlan], done: list[str], reports: list[TaskRehearsal]
 ) -> int:
     """Rehearse the tasks on all cores, fill in their reports in order, and return 0."""
-    free_worker = asyncio.Semaphore(MAX_WORKERS)
+    console = PlainConsole(sys.stderr, outlives_reader=True)
+    with console.show_progress("rehearsed", len(plans)) as advance:
 
-    async def one(plan: RehearsalPlan) -> TaskRehearsal:
-        async with free_worker:
-            progress.running[plan.task_id] = time.monotonic()
+        async def one(plan: RehearsalPlan) -> TaskRehearsal:
             try:
                 report = await run_in_worker(rehearse_task, plan, timeout_s=_TASK_TIMEOUT_S)
             except Mind2Web2Error as error:
                 reason = f"the rehearsal of {plan.script.name} was stopped: {error}"
                 finding = Finding("script fails", reason)
                 report = TaskRehearsal(plan.task_id, "faulty", findings=(finding,), error=reason)
-            finally:
-                del progress.running[plan.task_id]
-            progress.done += 1
+            done.append(plan.task_id)
+            advance()
             return replace(report, question=plan.question)
 
-    async with RehearsalDisplay(progress):
         reports += await asyncio.gather(*map(one, plans))
     return 0

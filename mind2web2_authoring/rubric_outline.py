@@ -5,20 +5,17 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 
-from mind2web2.plugin import RubricFile, RubricNode
+from mind2web2.plugin import ReadRubric
 
 # What the line of the node itself says, or the lines of those below.
 _IN_HEAD = {"id", "desc", "critical", "tags", "for_each", "strategy", "children"}
 
 
-def tree_lines(rubric: RubricFile) -> Iterator[str]:
+def tree_lines(read: ReadRubric) -> Iterator[str]:
     """Yield the tree as lines of text: gates, leaves and what each leaf asks."""
-    yield f"{rubric.task}: root, {rubric.root.strategy}"
-    yield from _lines(rubric.root.children, "  ")
-
-
-def _lines(nodes: tuple[RubricNode, ...], indent: str) -> Iterator[str]:
-    for node in nodes:
+    yield f"{read.rubric.task}: root, {read.rubric.root.strategy}"
+    for place, node in read.nodes():
+        indent = "  " * place.count("children")
         marks = ["critical"] if node.critical else []
         if node.children:
             marks.append(node.strategy or "parallel")
@@ -29,7 +26,6 @@ def _lines(nodes: tuple[RubricNode, ...], indent: str) -> Iterator[str]:
         yield f"{indent}{node.id}{marked}: {node.desc}"
         said = node.model_dump(mode="json", exclude=_IN_HEAD, exclude_defaults=True)
         yield from (f"{indent}    {key}: {_text(value)}" for key, value in said.items())
-        yield from _lines(node.children, indent + "  ")
 
 
 def _text(value: object) -> str:

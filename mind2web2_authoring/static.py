@@ -7,7 +7,7 @@ import warnings
 from dataclasses import dataclass
 from pathlib import Path
 
-from mind2web2.plugin import RUBRIC_SUFFIX, YamlFileError, parsed_rubric, read_regular_file
+from mind2web2.plugin import ReadRubric, YamlFileError, read_regular_file
 
 _Found = tuple[int, str]
 
@@ -36,21 +36,15 @@ class TextFault:
 
 def text_faults(path: Path) -> list[TextFault]:
     """Return why an eval script or rubric file does not parse."""
-    content = read_regular_file(path)
-    is_rubric = path.suffix == RUBRIC_SUFFIX
-    found = _faults_of_rubric(content, path) if is_rubric else _faults_of_script(content)
-    return [TextFault(path, line, " ".join(reason.split())) for line, reason in found]
-
-
-def _faults_of_rubric(content: bytes, path: Path) -> list[_Found]:
     try:
-        parsed_rubric(content, path)
+        is_rubric = ReadRubric.at(path) is not None
+        found = [] if is_rubric else _faults_of_script(read_regular_file(path))
     except YamlFileError as error:
-        return [
+        found = [
             (each.line, f"{each.field}: {each.message}".removeprefix(": "))
             for each in error.problems
         ]
-    return []
+    return [TextFault(path, line, " ".join(reason.split())) for line, reason in found]
 
 
 def _faults_of_script(source: bytes) -> list[_Found]:

@@ -6,13 +6,12 @@ import argparse
 import asyncio
 import json
 import sys
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, nullcontext, redirect_stdout
+from collections.abc import Sequence
+from contextlib import nullcontext, redirect_stdout
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from rich import box
-from rich.progress import MofNCompleteColumn, Progress, TextColumn
 from rich.table import Table
 
 from mind2web2.plugin import (
@@ -165,7 +164,7 @@ async def _ask_judges(check: _Check) -> list[JudgeCheck]:
     cases = len(check.judges) * len(checking.labelled.cases)
     with (
         console.show_warnings(),
-        _progress(console, cases, is_quiet=check.is_json) as advance,
+        console.show_progress("cases", cases, is_quiet=check.is_json) as advance,
     ):
         asking = replace(checking, on_reply=advance)
         for settings in check.judges:
@@ -221,18 +220,6 @@ def _below(found: Sequence[Quality], least: float | None) -> list[str]:
         if least is not None and share is not None and share < least:
             below.append(f"{each.check.name} {percent(share)}")
     return below
-
-
-@contextmanager
-def _progress(
-    console: PlainConsole, cases: int, *, is_quiet: bool
-) -> Iterator[Callable[[], object]]:
-    """Show on a terminal how many cases are done."""
-    columns = (TextColumn("cases"), MofNCompleteColumn())
-    is_shown = console.is_terminal and not is_quiet
-    with Progress(*columns, console=console, transient=True, disable=not is_shown) as bar:
-        task = bar.add_task("", total=cases)
-        yield lambda: bar.advance(task)
 
 
 def _print_json(

@@ -10,8 +10,7 @@ from pathlib import Path
 from mind2web2.benchmark.task_lists import Task, _script_ids, read_task_list
 from mind2web2.errors import UsageError
 from mind2web2.scripts.load import parsed_script, script_problem
-from mind2web2.scripts.rubric_file import RUBRIC_SUFFIX
-from mind2web2.scripts.rubric_reading import read_rubric
+from mind2web2.scripts.rubric_reading import ReadRubric
 from mind2web2.scripts.yaml_lines import YamlFileError
 from mind2web2.utils.files import read_regular_file
 from mind2web2.utils.names import check_name, name_list
@@ -99,8 +98,9 @@ def _description(script: Path) -> str | None:
     ``None`` where it cannot be read.
     """
     try:
-        if script.suffix == RUBRIC_SUFFIX:
-            return read_rubric(script).rubric.question.strip()
+        read = ReadRubric.at(script)
+        if read is not None:
+            return read.rubric.question.strip()
         tree = parsed_script(read_regular_file(script), script)
     except (OSError, ValueError, SyntaxError, RecursionError, YamlFileError):
         return None  # ``script_problem`` says so

@@ -6,11 +6,12 @@ import logging
 import os
 import sys
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import IO, Any
 
 from rich.console import Console
+from rich.progress import MofNCompleteColumn, Progress, TextColumn
 from rich.table import Table
 from rich.text import Text
 
@@ -78,6 +79,17 @@ class PlainConsole(Console):
         for row in rows:
             table.add_row(*row)
         self.print(table)
+
+    @contextmanager
+    def show_progress(
+        self, what: str, total: int, *, is_quiet: bool = False
+    ) -> Iterator[Callable[[], object]]:
+        """Show on a terminal how many are done; each call of what is yielded adds one."""
+        columns = (TextColumn(what), MofNCompleteColumn())
+        is_hidden = is_quiet or not self.is_terminal
+        with Progress(*columns, console=self, transient=True, disable=is_hidden) as bar:
+            task = bar.add_task("", total=total)
+            yield lambda: bar.advance(task)
 
     @contextmanager
     def show_warnings(self) -> Iterator[None]:

@@ -14,10 +14,9 @@ from mind2web2.pages.citations import cited_urls
 from mind2web2.scripts.made_up import (
     DEFAULT_ITEMS,
     Choices,
+    FieldShape,
     Kind,
-    fill_template,
-    make_up_values,
-    shapes_of,
+    Values,
 )
 from mind2web2.scripts.policies import PolicyScript, Surroundings
 from mind2web2.utils.workers import call_in_worker
@@ -45,12 +44,12 @@ class _LikelyReplies:
     def holds(self, _claim: AskedClaim) -> bool:
         return True
 
-    def fill(self, form: AskedForm, template: type[BaseModel]) -> BaseModel:
+    def fill(self, form: AskedForm, template: type[BaseModel]) -> Values:
         kinds: Mapping[Kind, tuple[str, ...]] = {"address": tuple(self.urls)} if self.urls else {}
-        addresses = (shape for shape in shapes_of(template) if shape.kind == "address")
+        addresses = (shape for shape in FieldShape.all_of(template) if shape.kind == "address")
         counts = {(form.name, shape.path): DEFAULT_ITEMS for shape in addresses}
         choices = Choices(kinds=kinds, counts=counts)
-        return fill_template(template, make_up_values(template, form.name, 0, choices))
+        return choices.made_up(template, form.name, 0)
 
     def has_page(self, _url: str) -> bool:
         return True

@@ -67,9 +67,13 @@ class FieldShape:
         """Return the path as rubric files write it."""
         return ".".join(part for part in self.path if part != ITEM)
 
+    @classmethod
+    def all_of(cls, template: type[BaseModel]) -> Iterator[FieldShape]:
+        """Yield the fields of a template; a list of groups comes before the fields of its items."""
+        return _shapes_of(template, ())
 
-def shapes_of(template: type[BaseModel], above: Path = ()) -> Iterator[FieldShape]:
-    """Yield the fields of a template; a list of groups comes before the fields of its items."""
+
+def _shapes_of(template: type[BaseModel], above: Path) -> Iterator[FieldShape]:
     for name, info in template.model_fields.items():
         path = (*above, info.alias or name)
         plain = _plain(info.annotation)
@@ -78,7 +82,7 @@ def shapes_of(template: type[BaseModel], above: Path = ()) -> Iterator[FieldShap
         if isinstance(inner, type) and issubclass(inner, BaseModel) and len(path) < _MAX_DEPTH:
             if is_list:
                 yield FieldShape(path, "list", template=template.__name__)
-            yield from shapes_of(inner, (*path, ITEM) if is_list else path)
+            yield from _shapes_of(inner, (*path, ITEM) if is_list else path)
         else:
             yield FieldShape(path, _kind(inner, name), _choices(inner), template.__name__)
 
@@ -138,6 +142,10 @@ class Choices:
     counts: Mapping[tuple[str, Path], int] = field(default_factory=dict)
     count: int = DEFAULT_ITEMS
 
+    def made_up(self, template: type[BaseModel], extraction: str, order: int) -> Values:
+        """Return made-up values of a template; ``order`` is that of the extraction in its run."""
+        return _group(template, (), _Place(extraction, order), self)
+
 
 @dataclass(frozen=True)
 class _Place:
@@ -153,13 +161,6 @@ class _Place:
         place = self.order * 7 + self.index
         ending = _ENDINGS[place // len(_WORDS) % len(_ENDINGS)]
         return _WORDS[place % len(_WORDS)] + ending
-
-
-def make_up_values(
-    template: type[BaseModel], extraction: str, order: int, choices: Choices
-) -> Values:
-    """Return made-up values of a template; ``order`` is that of the extraction in its run."""
-    return _group(template, (), _Place(extraction, order), choices)
 
 
 def _group(template: type[BaseModel], above: Path, place: _Place, choices: Choices) -> Values:

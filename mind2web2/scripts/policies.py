@@ -5,6 +5,7 @@ The process is a worker's (``run_in_worker``): a script may end it, or never end
 
 from __future__ import annotations
 
+import ast
 import asyncio
 import logging
 import os
@@ -31,10 +32,12 @@ from mind2web2.rubric.written_tree import WrittenNode, read_tree
 from mind2web2.scripts.isolation.effects import watch_effects
 from mind2web2.scripts.isolation.messages import ScriptCall
 from mind2web2.scripts.limits import LoopGuard, ScriptStops
-from mind2web2.scripts.load import EvaluateAnswer, unload_eval_script
+from mind2web2.scripts.load import EvaluateAnswer, parsed_script, unload_eval_script
+from mind2web2.scripts.made_up import Values, fill_template
 from mind2web2.scripts.rubric_file import RUBRIC_SUFFIX
 from mind2web2.scripts.run import load_script, script_result
 from mind2web2.utils.api_misuse import AddedNode
+from mind2web2.utils.files import read_regular_file
 from mind2web2.utils.hidden_keys import scrubbed_environment
 from mind2web2.verification.run_questions import AskedClaim, AskedForm, Given, evidence_of
 
@@ -56,8 +59,8 @@ class Policy(Protocol):
     def holds(self, claim: AskedClaim) -> bool:
         """Tell whether a claim is supported."""
 
-    def fill(self, form: AskedForm, template: type[BaseModel]) -> BaseModel:
-        """Return a filled template."""
+    def fill(self, form: AskedForm, template: type[BaseModel]) -> Values:
+        """Return the values of an extraction by field; one that is missing is null."""
 
     def has_page(self, url: str) -> bool:
         """Tell whether a page is there."""
@@ -155,7 +158,7 @@ class _PolicyClient(JudgeSession, AsyncCalls):
         if request.template is None:
             return ChatReply("")
         form = AskedForm("", None, None, use_screenshot=False, name="request")
-        return ChatReply("", self._policy.fill(form, request.template))
+        return ChatReply("", self._filled(form, request.template))
 
     async def ask(self, request: ChatRequest, subject: QuestionContext) -> ChatReply:  # noqa: ARG002
         """Answer a question of a script that has pages of its own."""
@@ -184,7 +187,10 @@ class _PolicyClient(JudgeSession, AsyncCalls):
             unavailable = "by the policy"
             return None, ExtractionRecord(name=form.name, url=form.url, unavailable=unavailable)
         record = ExtractionRecord(name=form.name, url=form.url)
-        return self._policy.fill(form, template), record
+        return self._filled(form, template), record
+
+    def _filled(self, form: AskedForm, template: type[BaseModel]) -> BaseModel:
+        return fill_template(template, self._policy.fill(form, template))
 
     async def page_info(self, url: str, given: Given) -> tuple[list[str], str]:  # noqa: ARG002
         """Return a blank page."""
@@ -265,6 +271,10 @@ class PolicyScript:
         except Mind2Web2Error as error:
             run.error = str(error)
         return run
+
+    def syntax(self) -> ast.Module:
+        """Return the syntax tree of the script. Raises SyntaxError: it has none."""
+        return parsed_script(read_regular_file(self.path), self.path)
 
     async def _load(self) -> EvaluateAnswer:
         """Load the script; what it imports takes longer on a busy machine."""

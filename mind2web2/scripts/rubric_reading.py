@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from keyword import iskeyword
@@ -11,13 +11,15 @@ from pathlib import Path
 from string import Formatter
 from typing import Any
 
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel
 
 from mind2web2.rubric.values import is_day, number_of
 from mind2web2.scripts.rubric_file import (
+    ANSWER_EXTRACTION,
     FROM_ANSWER,
     ITEM,
     NUMBER,
+    RUBRIC_SUFFIX,
     Condition,
     Equals,
     FieldSpec,
@@ -29,22 +31,12 @@ from mind2web2.scripts.rubric_file import (
     numbered,
 )
 from mind2web2.scripts.yaml_lines import (
+    AuthorFile,
     Place,
-    Problem,
     YamlFileError,
-    field_name,
-    line_of,
     nearest,
-    parsed_yaml,
-    problems_of,
 )
 from mind2web2.utils.files import read_regular_file
-
-_FIELDS = frozenset(
-    name
-    for model in (RubricFile, Root, RubricNode, FieldSpec, Equals, Limit, Condition)
-    for name in model.model_fields
-)
 
 
 @dataclass(frozen=True)
@@ -52,17 +44,45 @@ class ReadRubric:
     """A rubric file with the lines of its parts.
 
     Args:
-        lines: the line, from 1, of each part by its keys and positions, such as ``("root",
-            "children", 0)``.
+        file: has the line of each part, such as ``("root", "children", 0)``.
     """
 
-    path: Path
+    file: AuthorFile
     rubric: RubricFile
-    lines: Mapping[Place, int]
 
-    def line_of(self, *part: str | int) -> int:
-        """Return the line of a part, or of what is around it."""
-        return line_of(self.lines, part)
+    @classmethod
+    def at(cls, path: Path) -> ReadRubric | None:
+        """Read and check a rubric file; return ``None`` for an eval script.
+
+        Raises:
+            OSError: there is no such file.
+            YamlFileError: as ``parsed``.
+        """
+        return cls.parsed(read_regular_file(path), path) if path.suffix == RUBRIC_SUFFIX else None
+
+    @staticmethod
+    @lru_cache(maxsize=8)
+    def parsed(content: bytes, path: Path) -> ReadRubric:
+        """Return the rubric of a file's content.
+
+        Raises:
+            YamlFileError: it is not a proper rubric file; the text names the line, the field and
+                what to do.
+        """
+        file = AuthorFile.parsed(content, path)
+        if file.plain is None:
+            raise file.fault((), "the file is empty: mind2web2 new TASK writes one to begin with")
+        rubric = file.values_of(RubricFile, Root, RubricNode, FieldSpec, Equals, Limit, Condition)
+        read = ReadRubric(file, rubric)
+        problems = [file.problem(*each) for each in _Checks(read).faults()]
+        if problems:
+            raise YamlFileError(path, sorted(problems))
+        return read
+
+    def list_counts(self) -> dict[tuple[str, tuple[str, ...]], int]:
+        """Return how many items of each list count, by extraction and path."""
+        lists = self.rubric.extract.items()
+        return {(ANSWER_EXTRACTION, (name,)): each.list for name, each in lists if each.list}
 
     def nodes(self) -> Iterator[tuple[Place, RubricNode]]:
         """Yield each node with its place, each before its children."""
@@ -76,43 +96,6 @@ def _nodes_with_places(
         place = (*above, "children", position)
         yield place, node
         yield from _nodes_with_places(node.children, place)
-
-
-def read_rubric(path: str | Path) -> ReadRubric:
-    """Read and check a rubric file.
-
-    Raises:
-        FileNotFoundError: no such file.
-        YamlFileError: it is not a proper rubric file; the text names the line, the field and what
-            to do.
-    """
-    file = Path(path)
-    if not file.is_file():
-        raise FileNotFoundError(
-            f"no rubric file {path}: check the task id and the eval scripts folder"
-        )
-    return parsed_rubric(read_regular_file(file), file)
-
-
-@lru_cache(maxsize=8)
-def parsed_rubric(content: bytes, path: Path) -> ReadRubric:
-    """Return the rubric of a file's content; as ``read_rubric``."""
-    plain, lines = parsed_yaml(content, path)
-    if plain is None:
-        message = "the file is empty: mind2web2 new TASK writes one to begin with"
-        raise YamlFileError(path, [Problem(1, "", message)])
-    try:
-        rubric = RubricFile.model_validate(plain)
-    except ValidationError as error:
-        raise YamlFileError(path, problems_of(error, lines, _FIELDS)) from None
-    read = ReadRubric(path, rubric, lines)
-    problems = [
-        Problem(read.line_of(*place), field_name(place), message)
-        for place, message in _Checks(read).faults()
-    ]
-    if problems:
-        raise YamlFileError(path, sorted(problems))
-    return read
 
 
 def rubric_schema() -> dict[str, Any]:
@@ -170,8 +153,11 @@ class _Checks:
 
     def faults(self) -> Iterator[_Fault]:
         """Yield the faults with their places."""
-        if self._rubric.task != self._read.path.stem:
-            yield ("task",), f"the file is named {self._read.path.stem}: give both the same name"
+        if self._rubric.task != self._read.file.path.stem:
+            yield (
+                ("task",),
+                f"the file is named {self._read.file.path.stem}: give both the same name",
+            )
         for name, spec in self._rubric.extract.items():
             yield from self._field_faults(("extract", name), name, spec, depth=0)
         yield from self._children_faults(self._rubric.root.children, ("root",), None, None)
@@ -268,7 +254,7 @@ class _Checks:
                     "the tree's root has the id 'root': choose another one",
                 )
             elif node_id in self._ids:
-                first = self._read.line_of(*self._ids[node_id], "id")
+                first = self._read.file.line_of(*self._ids[node_id], "id")
                 yield (
                     (*place, "id"),
                     f"'{node_id}' is the id of another node, in line {first}: choose another one",

@@ -23,7 +23,7 @@ from mind2web2.scripts.rubric_file import (
     field_type,
     is_address,
 )
-from mind2web2.scripts.rubric_reading import parsed_rubric, placeholders
+from mind2web2.scripts.rubric_reading import ReadRubric, placeholders
 
 _TYPES: Mapping[FieldType, str] = {
     "text": "str | None = None",
@@ -106,11 +106,12 @@ def script_source(content: bytes, path: Path) -> bytes:
     Raises:
         YamlFileError: it is not a proper rubric file.
     """
-    return script_of(parsed_rubric(content, path).rubric).encode()
+    return script_of(ReadRubric.parsed(content, path)).encode()
 
 
-def script_of(rubric: RubricFile) -> str:
+def script_of(read: ReadRubric) -> str:
     """Return the text of the script that is equal to a rubric file."""
+    rubric = read.rubric
     body = _Body(rubric).text()
     used = [name for name in _TOOLKIT if re.search(rf"\b{name}\(", body)]
     toolkit = f"from mind2web2.eval_toolkit import {', '.join(used)}\n" if used else ""

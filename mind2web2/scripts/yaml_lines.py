@@ -8,18 +8,19 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Self, TypeVar
 
 import yaml
-from pydantic import ValidationError
+from pydantic import BaseModel, ValidationError
 
 from mind2web2.errors import EvalScriptError
 from mind2web2.utils.names import nearest_name
 
 MAX_BYTES = 2 * 1024**2
 
+_Model = TypeVar("_Model", bound=BaseModel)
 # Keys and positions that lead to a part, such as ("root", "children", 0).
 Place = tuple[str | int, ...]
 
@@ -113,7 +114,64 @@ _CURES = (
 )
 
 
-def parsed_yaml(content: bytes, path: Path) -> tuple[object, dict[Place, int]]:
+@dataclass(frozen=True)
+class AuthorFile:
+    """The plain values of an author's file, with the line of each part.
+
+    Args:
+        lines: from 1, by the keys and positions that lead to a part.
+    """
+
+    path: Path
+    plain: object = None
+    lines: Mapping[Place, int] = field(default_factory=dict)
+
+    @classmethod
+    def parsed(cls, content: bytes, path: Path) -> Self:
+        """Return a file with this content. Raises YamlFileError: it is no proper YAML."""
+        return cls(path, *_parsed_yaml(content, path))
+
+    def values_of(self, model: type[_Model], *parts: type[BaseModel]) -> _Model:
+        """Return the values as a model has them.
+
+        Args:
+            parts: the models of its parts, one of whose fields an unknown name was meant to be.
+
+        Raises:
+            YamlFileError: they do not fit; it has all faults.
+        """
+        models: tuple[type[BaseModel], ...] = (model, *parts)
+        fields = {name for each in models for name in each.model_fields}
+        try:
+            return model.model_validate(self.plain or {})
+        except ValidationError as error:
+            raise YamlFileError(self.path, _problems_of(error, self.lines, fields)) from None
+
+    def line_of(self, *place: str | int) -> int:
+        """Return the line of a part, or of what is around it."""
+        return _line_of(self.lines, place)
+
+    def problem(self, place: Place, message: str) -> Problem:
+        """Return a fault of a part."""
+        return Problem(self.line_of(*place), _field_name(place), message)
+
+    def fault(self, place: Place, message: str) -> YamlFileError:
+        """Return the error of a part."""
+        return YamlFileError(self.path, [self.problem(place, message)])
+
+    def unknown(self, place: Place, what: str, known: Iterable[str]) -> YamlFileError:
+        """Return the error of a name that is none of those that are known."""
+        return self.fault(place, f"no {what} '{place[-1]}'{nearest(str(place[-1]), known)}")
+
+    def misfit(self, place: Place, error: ValidationError) -> YamlFileError | None:
+        """Return the error of values below a place, ``None`` if only some are missing."""
+        first = error.errors(include_url=False)[0]
+        if first["type"] == "missing":
+            return None
+        return self.fault((*place, *first["loc"]), _value_fault(first, ()))
+
+
+def _parsed_yaml(content: bytes, path: Path) -> tuple[object, dict[Place, int]]:
     """Return plain values, and the line of each by its keys and positions.
 
     Raises:
@@ -184,7 +242,7 @@ def _noted_lines(
     if id(node) in seen:
         yield Problem(
             node.start_mark.line + 1,
-            field_name(place),
+            _field_name(place),
             "anchors and aliases do not work here",
         )
         return
@@ -200,14 +258,14 @@ def _noted_lines(
             first = lines[(*place, name)]
             yield Problem(
                 line,
-                field_name((*place, name)),
+                _field_name((*place, name)),
                 f"stands twice, first in line {first}: keep one",
             )
         lines[(*place, name)] = line
         yield from _noted_lines(value, (*place, name), lines, seen)
 
 
-def field_name(place: Place) -> str:
+def _field_name(place: Place) -> str:
     """Return a place as text, such as ``root.children[0].claim``."""
     text = ""
     for part in place:
@@ -215,7 +273,7 @@ def field_name(place: Place) -> str:
     return text.removeprefix(".")
 
 
-def line_of(lines: Mapping[Place, int], place: Place) -> int:
+def _line_of(lines: Mapping[Place, int], place: Place) -> int:
     """Return the line of a place, or of what is around it."""
     for length in range(len(place), -1, -1):
         if line := lines.get(tuple(place[:length])):
@@ -223,7 +281,7 @@ def line_of(lines: Mapping[Place, int], place: Place) -> int:
     return 1
 
 
-def problems_of(
+def _problems_of(
     error: ValidationError, lines: Mapping[Place, int], fields: Collection[str]
 ) -> list[Problem]:
     """Return the faults that a model found in a file's values, in the order of their lines.
@@ -238,7 +296,7 @@ def problems_of(
         if fault["type"] == "too_short" and is_above:
             # Parts with faults of their own do not count for pydantic.
             continue
-        found.add(Problem(line_of(lines, place), field_name(place), value_fault(fault, fields)))
+        found.add(Problem(_line_of(lines, place), _field_name(place), _value_fault(fault, fields)))
     return sorted(found)
 
 
@@ -252,7 +310,7 @@ def _place_of(fault: Any, lines: Mapping[Place, int]) -> Place:
     return (*place, fault["loc"][-1]) if fault["type"] == "missing" else place
 
 
-def value_fault(fault: Any, fields: Collection[str] = ()) -> str:
+def _value_fault(fault: Any, fields: Collection[str]) -> str:
     """Return what pydantic says is wrong with a value, and the value."""
     name = fault["loc"][-1] if fault["loc"] else ""
     if fault["type"] == "extra_forbidden":

@@ -5,13 +5,10 @@ from __future__ import annotations
 import argparse
 import asyncio
 import sys
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from random import Random
-
-from rich.progress import MofNCompleteColumn, Progress, TextColumn
 
 from mind2web2.plugin import (
     STORE_NAME,
@@ -138,16 +135,5 @@ async def _ask_judge(
     folder.mkdir(parents=True, exist_ok=True)
     limit = asyncio.Semaphore(settings.max_llm_requests)
     async with open_run(settings, folder / STORE_NAME) as session, session.at_work():
-        with _progress(console, len(probes)) as advance:
+        with console.show_progress("probes", len(probes)) as advance:
             return await ask_probes(session.judge, probes, limit, advance)
-
-
-@contextmanager
-def _progress(console: PlainConsole, probes: int) -> Iterator[Callable[[], object]]:
-    """Show on a terminal how many probes are answered."""
-    columns = (TextColumn("probes"), MofNCompleteColumn())
-    with Progress(
-        *columns, console=console, transient=True, disable=not console.is_terminal
-    ) as bar:
-        task = bar.add_task("", total=probes)
-        yield lambda: bar.advance(task)

@@ -1,5 +1,6 @@
 """The package's warnings on the console."""
 
+import io
 import logging
 
 import pytest
@@ -46,3 +47,15 @@ def test_warnings_that_are_alike_come_one_in_ten_seconds(warned):
         assert (
             warned(200.0, "try 6", alike="no reply") == "warning: try 6 (1 more like it in between)"
         )
+
+
+def test_progress_counts_on_a_terminal_alone():
+    shown = []
+    for is_terminal in (True, False):
+        output = io.StringIO()
+        console = PlainConsole(output, force_terminal=is_terminal, color_system=None)
+        with console.show_progress("probes", 3) as advance:
+            advance()
+        shown.append(output.getvalue())
+    assert "1/3" in shown[0]
+    assert shown[1] == ""

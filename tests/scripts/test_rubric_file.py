@@ -11,9 +11,8 @@ from scripted_judge import ScriptedJudge
 
 from mind2web2.scripts.load import load_eval_script, unload_eval_script
 from mind2web2.scripts.rubric_reading import (
-    parsed_rubric,
+    ReadRubric,
     placeholders,
-    read_rubric,
     rubric_schema,
 )
 from mind2web2.scripts.rubric_script import script_of
@@ -158,7 +157,7 @@ def test_an_error_names_file_line_field_and_cure(tmp_path, old, new, place, cure
     text = MUSEUM.read_text(encoding="utf-8")
     assert old in text
     with pytest.raises(YamlFileError) as raised:
-        parsed_rubric(text.replace(old, new, 1).encode(), tmp_path / "museum_saturday.yaml")
+        ReadRubric.parsed(text.replace(old, new, 1).encode(), tmp_path / "museum_saturday.yaml")
     message = str(raised.value)
     assert message.startswith(str(tmp_path / "museum_saturday.yaml"))
     assert place in message
@@ -168,7 +167,7 @@ def test_an_error_names_file_line_field_and_cure(tmp_path, old, new, place, cure
 
 @pytest.mark.parametrize("name", ["museum_saturday", "library_facts", "step_free_walks"])
 def test_the_written_script_is_proper_python(name):
-    rubric = read_rubric(EXAMPLES / f"{name}.yaml").rubric
+    rubric = ReadRubric.at(EXAMPLES / f"{name}.yaml")
     tree = ast.parse(script_of(rubric))
     classes = [node for node in tree.body if isinstance(node, ast.ClassDef)]
     assert classes[-1].name
@@ -353,7 +352,7 @@ async def test_a_value_means_what_its_author_wrote(tmp_path, value, compare, fie
 )
 def test_a_value_that_no_number_equals_is_refused(value, cure):
     with pytest.raises(YamlFileError, match=re.escape(cure)):
-        parsed_rubric(equals_file(value, "number").encode(), Path("lake.yaml"))
+        ReadRubric.parsed(equals_file(value, "number").encode(), Path("lake.yaml"))
 
 
 @pytest.mark.parametrize(
@@ -372,7 +371,7 @@ def test_a_leaf_that_cannot_count_is_refused(line, cure):
     start = equals_file("1", "number")
     text = start[: start.index("equals:")] + line + "}\n"
     with pytest.raises(YamlFileError, match=re.escape(cure)):
-        parsed_rubric(text.encode(), Path("lake.yaml"))
+        ReadRubric.parsed(text.encode(), Path("lake.yaml"))
 
 
 def _yes(question):
@@ -496,7 +495,7 @@ async def test_bounds_domains_and_alternatives(tmp_path, change, failed):
 def test_bounds_and_alternatives_that_make_no_sense_are_refused(old, new, cure):
     assert old in BOUNDS
     with pytest.raises(YamlFileError, match=re.escape(cure)):
-        parsed_rubric(BOUNDS.replace(old, new, 1).encode(), Path("lake.yaml"))
+        ReadRubric.parsed(BOUNDS.replace(old, new, 1).encode(), Path("lake.yaml"))
 
 
 def test_the_published_schema_is_the_models():
@@ -516,7 +515,7 @@ def test_a_misspelled_field_is_suggested_as_it_is_written(tmp_path):
     walks = (EXAMPLES / "step_free_walks.yaml").read_text(encoding="utf-8")
     text = walks.replace("sources: item.urls", "sources: item.url", 1)
     with pytest.raises(YamlFileError, match=r"'item.url': did you mean 'item.urls'"):
-        parsed_rubric(text.encode(), tmp_path / "walks.yaml")
+        ReadRubric.parsed(text.encode(), tmp_path / "walks.yaml")
 
 
 WRONG_FILES = {
@@ -551,5 +550,5 @@ WRONG_FILES = {
 @pytest.mark.parametrize("text", WRONG_FILES)
 def test_a_file_that_is_no_rubric_is_refused_with_the_line(text):
     with pytest.raises(YamlFileError) as raised:
-        parsed_rubric(text.encode(), Path("lake.yaml"))
+        ReadRubric.parsed(text.encode(), Path("lake.yaml"))
     assert WRONG_FILES[text] in str(raised.value)

@@ -4,14 +4,12 @@ import os
 import signal
 import subprocess
 import sys
-import time
 
 import pytest
 from fixtures.process_tree import wait_for_end
 from projects import Project, call, clean_environment
 
 from mind2web2.cli import main
-from mind2web2_authoring.rehearsal_display import RehearsalDisplay, RehearsalProgress
 
 HEAD = """\
 import asyncio, os, subprocess, time
@@ -66,12 +64,6 @@ def test_a_rehearsal_that_is_stopped_leaves_no_process_behind(tmp_path):
     assert (process.returncode, stdout) == (130, "")
     stopped = "stopped after 0 of 1 task; name tasks to rehearse these alone"
     assert stderr == f"mind2web2: {stopped}\n"
-
-
-def test_long_work_says_how_far_it_is():
-    progress = RehearsalProgress(130, done=12, running={"lake": time.monotonic()})
-    expected = "rehearsed 12 of 130 tasks; lake takes 0 s so far"
-    assert RehearsalDisplay(progress).totals_line() == expected
 
 
 @pytest.mark.parametrize(("line", "reason"), [("breakpoint()", "BdbQuit"), ("input()", "EOFError")])

@@ -407,7 +407,7 @@ WRONG_HEADERS = {
     "'walks'?",
     "expect: 1\nextract:\n  walks:\n  - {nmae: x}": "line 5, extract.walks[0].nmae: no field "
     "'nmae': did",
-    "expect: 1\nleaves: {walk_1_shot: failed}": "leaves: no leaf 'walk_1_shot': did you mean "
+    "expect: 1\nleaves: {walk_1_shot: failed}": "leaves.walk_1_shot: no leaf 'walk_1_shot': did you mean "
     "'walk_1_short'?",
     "expect: [": "no proper YAML",
     "": "'expect' is missing",

@@ -1,4 +1,4 @@
-"""A script's imports: packages under another name, and names that the toolkit lacks.
+"""A script's imports: this package under another name, and names that the toolkit lacks.
 
 A copy of this toolkit in another benchmark has another name, for example. Names are checked when a
 script is loaded: it may import late, in a ``try`` that turns an error into a failed check, and so
@@ -8,8 +8,11 @@ into a wrong score.
 from __future__ import annotations
 
 import ast
+import sys
 from collections.abc import Iterator
 from importlib import import_module
+from importlib.abc import Loader, MetaPathFinder
+from importlib.machinery import ModuleSpec
 from importlib.util import find_spec
 from types import ModuleType
 
@@ -18,38 +21,26 @@ from mind2web2.utils.names import nearest_name
 _ALIASES = {"obj_task_eval": "mind2web2", "cap_eval": "mind2web2"}
 
 
-def rename_imports(tree: ast.Module) -> None:
-    """Let a script's imports of an alias import the package that it stands for."""
-    for node in ast.walk(tree):
-        if isinstance(node, ast.ImportFrom) and node.module is not None and not node.level:
-            node.module = _new_name(node.module) or node.module
-        elif isinstance(node, ast.Import):
-            node.names = [new for name in node.names for new in _imports(name)]
+class _Aliases(MetaPathFinder, Loader):
+    """Lets an import of an alias import the module that it stands for."""
+
+    def find_spec(self, name: str, *_: object) -> ModuleSpec | None:
+        """Return the spec of a module below an alias."""
+        return None if _own_name(name) == name else ModuleSpec(name, self)
+
+    def exec_module(self, module: ModuleType) -> None:
+        """Put the module that is meant in the place of the new one."""
+        sys.modules[module.__name__] = import_module(_own_name(module.__name__))
 
 
-def _new_name(module: str) -> str | None:
+def _own_name(module: str) -> str:
+    """Return the name of a module in this package, others unchanged."""
     package, dot, rest = module.partition(".")
-    return f"{_ALIASES[package]}{dot}{rest}" if package in _ALIASES else None
+    return f"{_ALIASES.get(package, package)}{dot}{rest}"
 
 
-def _imports(name: ast.alias) -> Iterator[ast.alias]:
-    renamed = _new_name(name.name)
-    if renamed is None:
-        yield name
-        return
-    package = name.name.partition(".")[0]
-    if name.asname is not None:
-        yield _alias(renamed, name.asname, name)
-        return
-    if renamed != _ALIASES[package]:
-        # ``import a.b`` binds ``a``, and loads ``a.b``.
-        yield _alias(renamed, None, name)
-    yield _alias(_ALIASES[package], package, name)
-
-
-def _alias(name: str, asname: str | None, place: ast.alias) -> ast.alias:
-    return ast.copy_location(ast.alias(name=name, asname=asname), place)
-
+# Before the finder of files, which would find them below the package that an alias stands for.
+sys.meta_path.insert(0, _Aliases())
 
 _PACKAGE = "mind2web2"
 _IMPORT_ERRORS = frozenset({"ImportError", "ModuleNotFoundError"})
@@ -104,12 +95,15 @@ def _import_problems(node: ast.AST, modules: dict[str, str]) -> Iterator[str]:
     match node:
         case ast.Import(names=aliases):
             for alias in aliases:
-                if not _is_ours(alias.name):
+                module = _own_name(alias.name)
+                if not _is_ours(module):
                     continue
-                if not _exists(alias.name):
-                    yield _no_module(alias.name, node.lineno)
-                modules[alias.asname or _PACKAGE] = alias.name if alias.asname else _PACKAGE
+                if not _exists(module):
+                    yield _no_module(module, node.lineno)
+                bound = alias.name.partition(".")[0]
+                modules[alias.asname or bound] = module if alias.asname else _PACKAGE
         case ast.ImportFrom(module=str(module), names=aliases, level=0) if _is_ours(module):
+            module = _own_name(module)
             if not _exists(module):
                 yield _no_module(module, node.lineno)
             for alias in aliases:
@@ -121,7 +115,7 @@ def _import_problems(node: ast.AST, modules: dict[str, str]) -> Iterator[str]:
 
 
 def _is_ours(module: str) -> bool:
-    return module.partition(".")[0] == _PACKAGE
+    return _own_name(module).partition(".")[0] == _PACKAGE
 
 
 def _exists(module: str) -> bool:

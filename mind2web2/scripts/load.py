@@ -19,7 +19,7 @@ from types import CodeType, ModuleType
 from typing import Any
 
 from mind2web2.errors import EvalScriptError
-from mind2web2.scripts.imports import missing_name, rename_imports
+from mind2web2.scripts.imports import missing_name
 from mind2web2.scripts.limits import MODULE_PREFIX
 from mind2web2.scripts.loops import NAMES, watch_loops
 from mind2web2.utils.api_misuse import ScriptNames
@@ -112,7 +112,6 @@ def _compiled(source: bytes, path: Path) -> _Compiled:
         # Published scripts stay as they are: an odd escape in one is not the user's to mend.
         warnings.simplefilter("ignore")
         tree = parsed_script(source, path)
-        rename_imports(tree)
         watch_loops(tree)
         # The script's own __future__ imports count, not this module's.
         code = compile(tree, str(path), "exec", dont_inherit=True)

@@ -149,9 +149,7 @@ class CachingJudge:
             async with lock:
                 stored = await self.stored(key, self._stored_endpoint)
                 # If a script's own checks changed, a stored reply may no longer fill the template.
-                if stored is not None and (
-                    self._is_replayed(stored) or await _fits(stored, request)
-                ):
+                if stored is not None and (self.is_replay or await _fits(stored, request)):
                     self.usage.tasks[source[0]].reused += stored.usage(self.price)
                     return stored
                 if self._provider is None:
@@ -219,9 +217,6 @@ class CachingJudge:
                 kept = await self.keep(judgment, kept)
         limits.asked.append(kept)
         return kept
-
-    def _is_replayed(self, stored: Judgment) -> bool:
-        return self._provider is None and stored.outcome != "fewer_images"
 
     def raise_if_unusable(self) -> None:
         """Raise ``JudgeUnusableError`` if the judge is unreachable or has rejected all requests."""
@@ -400,9 +395,6 @@ def _no_reply(sent: SentRequests) -> ChatReply:
 
 
 async def _fits(judgment: Judgment, request: ChatRequest) -> bool:
-    if judgment.outcome == "fewer_images":
-        # Earlier versions asked with fewer images under another key.
-        return False
     if judgment.outcome != "reply" or request.template is None:
         return True
     try:

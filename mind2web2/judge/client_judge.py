@@ -18,7 +18,7 @@ from mind2web2.errors import (
     JudgeError,
     JudgeOutputError,
 )
-from mind2web2.judge.permit import AnswerLimits, Permit
+from mind2web2.judge.permit import AnswerLimits, CircuitBreaker, Permit
 from mind2web2.judge.protocol import JudgeSession, QuestionContext, unexpected
 from mind2web2.llm_client.async_calls import AsyncCalls
 from mind2web2.llm_client.chat import (
@@ -155,7 +155,7 @@ class ClientJudge(JudgeSession, AsyncCalls):
     async def ask(self, request: ChatRequest, subject: QuestionContext) -> ChatReply:
         """Answer a question, as ``Judge.ask`` promises."""
         self.check()
-        permit = Permit(AnswerLimits(self._limit, self.check))
+        permit = Permit(AnswerLimits(self._limit, self.check), CircuitBreaker())
         try:
             async with aclosing(permit):
                 reply = await self._provider.chat(request, permit)

@@ -18,6 +18,7 @@ from pydantic import ValidationError
 
 from mind2web2.judge.judgment import Judgment
 from mind2web2.judge.store import (
+    COUNTING,
     STORE_NAME,
     ForeignContentError,
     JudgmentStore,
@@ -111,7 +112,7 @@ def _judgment_in(connection: sqlite3.Connection, key: str, endpoint: str) -> Jud
     missing = missing_columns(connection)
     names = [name for name in _COLUMNS if name not in missing]
     row = connection.execute(
-        f"SELECT {', '.join(names)} FROM judgments WHERE key = ? AND endpoint = ?",
+        f"SELECT {', '.join(names)} FROM judgments WHERE key = ? AND endpoint = ? AND {COUNTING}",
         (key, endpoint),
     ).fetchone()
     if row is None:

@@ -174,13 +174,9 @@ class Permit:
     process that dies loses no more replies than requests may be in flight.
     """
 
-    def __init__(
-        self,
-        limits: AnswerLimits,
-        breaker: CircuitBreaker | None = None,
-    ) -> None:
+    def __init__(self, limits: AnswerLimits, breaker: CircuitBreaker) -> None:
         self._limits = limits
-        self._breaker = breaker or CircuitBreaker()
+        self._breaker = breaker
         self._place = AsyncExitStack()
 
     async def __aenter__(self) -> None:

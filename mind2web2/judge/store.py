@@ -70,6 +70,8 @@ def refuse_programs(connection: sqlite3.Connection) -> None:
 
 
 STORE_NAME = "judgments.sqlite3"
+# Files of earlier versions have others, which answer no question.
+COUNTING = "outcome IN ('reply', 'declined', 'too_long')"
 # Replies of a model that tell what its next ones may cost.
 _LATEST = 20
 _BATCH = 1000
@@ -303,14 +305,13 @@ class JudgmentStore:
         return connection
 
     def _select(self, key: str, endpoint: str | None) -> Judgment | None:
-        if endpoint is None:
-            return next(
-                self._read("WHERE key = ? ORDER BY created DESC, endpoint LIMIT 1", (key,)),
-                None,
-            )
-        return next(self._read("WHERE key = ? AND endpoint = ?", (key, endpoint)), None)
+        clause = (
+            f"WHERE key = ? AND endpoint = coalesce(?, endpoint) AND {COUNTING} "
+            "ORDER BY created DESC, endpoint"
+        )
+        return next(self._read(clause, (key, endpoint)), None)
 
-    def _read(self, clause: str, parameters: tuple[str, ...]) -> Iterator[Judgment]:
+    def _read(self, clause: str, parameters: tuple[str | None, ...]) -> Iterator[Judgment]:
         rows = self._connection.execute(
             f"SELECT {', '.join(_COLUMNS)} FROM judgments {clause}", parameters
         )

@@ -77,7 +77,7 @@ async def test_the_place_is_kept_until_the_reply_is_stored():
 async def test_waiting_requests_are_refused_after_a_failure():
     """The place is given back at once."""
     places, latch = asyncio.Semaphore(1), FailureLatch()
-    permit = Permit(AnswerLimits(places, latch.check))
+    permit = Permit(AnswerLimits(places, latch.check), CircuitBreaker())
     async with permit:
         latch.fail(JudgeError("outage"))
     with pytest.raises(JudgeError, match="outage"):
@@ -89,7 +89,7 @@ async def test_waiting_requests_are_refused_after_a_failure():
 async def test_a_refused_request_leaves_the_limit_with_the_reason():
     """A limit may take an end without an error for a reply."""
     places, latch = Noting(), FailureLatch()
-    permit = Permit(AnswerLimits(places, latch.check))
+    permit = Permit(AnswerLimits(places, latch.check), CircuitBreaker())
     async with permit:
         latch.fail(JudgeError("outage"))
     with pytest.raises(JudgeError, match="outage"):

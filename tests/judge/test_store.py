@@ -403,3 +403,12 @@ def test_a_place_where_nothing_can_be_written(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(JudgmentStoreError, match=r"cannot make folder .*file: "):
         JudgmentStore(tmp_path / "file" / STORE_NAME)
+
+
+async def test_an_outcome_of_an_earlier_version_is_no_reply(path):
+    with JudgmentStore(path) as store:
+        await store.put(judgment(outcome="fewer_images"))
+        assert await store.get("k1") is None
+        reply = judgment()
+        assert await store.keep(reply) == reply
+        assert await store.get("k1") == reply

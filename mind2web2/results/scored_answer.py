@@ -16,7 +16,7 @@ from mind2web2.results.claim_facts import (
     extraction_reservations,
     is_claim,
 )
-from mind2web2.results.provenance import Provenance, Served
+from mind2web2.results.provenance import Served
 from mind2web2.results.result_file import ResultFile
 from mind2web2.results.stored_results import latest_result
 from mind2web2.rubric.verdicts import is_score
@@ -115,17 +115,10 @@ def served_names(answers: Iterable[ScoredAnswer]) -> Counter[str]:
 
 def result_facts(result: ResultFile) -> ResultFacts:
     """Return the facts that a result states."""
-    made_from = result.provenance
     leaves = list(result.leaves())
-    served = () if made_from is None else made_from.served
     reservations = [extraction_reservations(record) for record in result.extractions]
-    return ResultFacts(
-        judge=_judge(result, made_from),
-        server=None if made_from is None else _server(made_from.judge),
-        served=frozenset(_names(served)),
-        versions=_versions(result, made_from),
-        script=None if made_from is None else made_from.script,
-        script_sha256=None if made_from is None else made_from.script_sha256,
+    facts = ResultFacts(
+        judge=f"{result.judge_model}, parameters not recorded" if result.judge_model else None,
         in_doubt=bool(result.doubts),
         capture_days=_capture_days(leaves),
         is_explained=any(leaf.evidence is not None for leaf in leaves),
@@ -134,6 +127,18 @@ def result_facts(result: ResultFile) -> ResultFacts:
         is_flagged=bool(result.answer_flags),
         claims=tuple(claim_facts(leaf) for leaf in leaves if is_claim(leaf)),
         extractions=tuple(found for found in reservations if found),
+    )
+    made_from = result.provenance
+    if made_from is None:
+        return facts
+    return replace(
+        facts,
+        judge=_judge(result, made_from.judge),
+        server=_server(made_from.judge),
+        served=frozenset(_names(made_from.served)),
+        versions={OWN_PACKAGE: str(result.run.version), **made_from.versions},
+        script=made_from.script,
+        script_sha256=made_from.script_sha256,
     )
 
 
@@ -163,14 +168,12 @@ def answer_of_result(path: Path) -> ScoredAnswer:
     )
 
 
-def _judge(result: ResultFile, made_from: Provenance | None) -> str | None:
-    if made_from is None:
-        return f"{result.judge_model}, parameters not recorded" if result.judge_model else None
-    judge_parameters = made_from.judge.model_dump(include=_JUDGE_PARAMETERS, exclude_none=True)
+def _judge(result: ResultFile, judge: JudgeRecord) -> str:
+    judge_parameters = judge.model_dump(include=_JUDGE_PARAMETERS, exclude_none=True)
     parameters = [f"{name}={value}" for name, value in judge_parameters.items()]
-    if made_from.judge.votes != DEFAULT_TRIALS:
-        parameters.append(f"votes={made_from.judge.votes}")
-    return " ".join([result.judge_model or made_from.judge.model, *parameters])
+    if judge.votes != DEFAULT_TRIALS:
+        parameters.append(f"votes={judge.votes}")
+    return " ".join([result.judge_model or judge.model, *parameters])
 
 
 def _server(judge: JudgeRecord) -> str | None:
@@ -185,12 +188,6 @@ def _names(served: Iterable[Served]) -> Iterator[str]:
         if one.model or one.system_fingerprint:
             model = one.model or "a model without a name"
             yield (f"{model} ({one.system_fingerprint})" if one.system_fingerprint else model)
-
-
-def _versions(result: ResultFile, made_from: Provenance | None) -> dict[str, str]:
-    if made_from is None:
-        return {}
-    return {OWN_PACKAGE: str(result.run.version), **made_from.versions}
 
 
 def _capture_days(leaves: Iterable[WrittenNode]) -> tuple[str, ...]:

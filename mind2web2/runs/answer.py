@@ -199,7 +199,8 @@ class AnswerOutcome:
         changed: why an earlier result no longer holds, in one line; ``None`` where there was none.
         earlier_result: without a result, the newest result file when the evaluation began; a later
             file is another process's, and counts.
-        reduced: the facts of a result that was let go of, and its score.
+        facts: what cautions need of the result, also where that is let go of; ``None`` without one.
+        score: the root's score, likewise.
     """
 
     task_id: str
@@ -209,33 +210,23 @@ class AnswerOutcome:
     reused: bool = False
     changed: str | None = None
     earlier_result: str | None = None
-    reduced: tuple[CautionFacts, float | None] | None = None
+    facts: CautionFacts | None = None
+    score: float | None = None
+
+    def __post_init__(self) -> None:
+        if self.result is not None:
+            facts = CautionFacts.of(self.task_id, self.answer_name, self.result)
+            object.__setattr__(self, "facts", facts)
+            object.__setattr__(self, "score", self.result.final_score)
 
     @property
     def has_result(self) -> bool:
         """Tell whether there is a result, here or in its file alone."""
-        return self.result is not None or self.reduced is not None
-
-    @property
-    def score(self) -> float | None:
-        """Return the root's score, ``None`` without a result."""
-        if self.reduced is not None:
-            return self.reduced[1]
-        return None if self.result is None else self.result.final_score
-
-    @property
-    def facts(self) -> CautionFacts | None:
-        """Return the facts that cautions need, ``None`` without a result."""
-        if self.reduced is not None:
-            return self.reduced[0]
-        if self.result is None:
-            return None
-        return CautionFacts.of(self.task_id, self.answer_name, self.result)
+        return self.facts is not None
 
     def without_result(self) -> AnswerOutcome:
         """Return the outcome without the result, which is in its file, but with its facts."""
-        facts = self.facts
-        return self if facts is None else replace(self, result=None, reduced=(facts, self.score))
+        return replace(self, result=None)
 
 
 @dataclass(frozen=True)

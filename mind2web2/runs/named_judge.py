@@ -66,7 +66,7 @@ def only_fitting(
     """
     wanted = {name: value for name, value in asked.items() if value is not None}
     fitting = [judge for judge in stored if _has(judge, wanted)]
-    if len(fitting) > 1 and wanted:
+    if len(fitting) > 1:
         # Options that are not given are then taken as not set.
         fitting = [judge for judge in fitting if _has(judge, asked)] or fitting
     if len(fitting) != 1:

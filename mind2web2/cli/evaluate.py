@@ -9,7 +9,7 @@ from mind2web2.cli.options import given_settings, load_function, settings_of
 from mind2web2.errors import UsageError
 from mind2web2.results.answers import select_work
 from mind2web2.runs.settings import PLAIN, RunSettings
-from mind2web2.scripts.isolation.processes import fork_server
+from mind2web2.scripts.isolation.homes import fork_server
 from mind2web2.utils.hidden_keys import hide_memory
 
 

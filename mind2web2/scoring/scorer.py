@@ -51,7 +51,7 @@ from mind2web2.runs.session import OwnParts, Session, open_run
 from mind2web2.runs.settings import (
     RunSettings,
 )
-from mind2web2.scripts.isolation.processes import fork_server
+from mind2web2.scripts.isolation.homes import fork_server
 from mind2web2.urls.parts import lookup_key
 from mind2web2.utils import values
 from mind2web2.utils.files import text_sha256

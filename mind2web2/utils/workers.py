@@ -3,48 +3,52 @@
 Neither ``anyio.to_process`` nor ``concurrent.futures`` fits. Both run the user's main script again
 in every worker, so that a script without a ``__main__`` guard starts itself over and over; the
 first ties its workers to one event loop, the second lets one crash fail every pending call. So:
-plain child processes that import this package only, make one call at a time, are kept for further
-calls, and end when their input closes.
+processes off a fork server that has loaded this module only. They make one call at a time, and are
+kept for further calls.
 """
 
 from __future__ import annotations
 
 import asyncio
-import atexit
 import contextlib
+import gc
 import os
 import pickle
-import resource
 import signal
-import subprocess
-import sys
+import socket
 import threading
 import traceback
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, BinaryIO, TypeVar, TypeVarTuple, cast
+from multiprocessing.connection import Connection
+from typing import Any, TypeVar, TypeVarTuple, cast
 
-from mind2web2.errors import DocumentError, MachineError, Mind2Web2Error, WorkerError
-from mind2web2.utils.hidden_keys import scrubbed_environment
+from mind2web2.errors import Mind2Web2Error, WorkerError
+from mind2web2.utils.fork_loop import ForkLoop
 from mind2web2.utils.machine import processors
+from mind2web2.utils.processes import ChildProcess, ForkServer, not_started
 
 # A document that unfolds to more than this costs one worker, not the machine.
 MAX_WORKER_MEMORY_BYTES = 2 * 1024**3
-# The parent kills a worker that overruns; this alarm is for workers whose parent was killed.
+# The parent ends a worker that overruns; this alarm is for workers whose fork server was killed.
 ORPHAN_GRACE_S = 5.0
-# Written once, before the first reply: a worker that cannot start says nothing about a document.
-READY = b"ready\n"
+# Sent once, before the first reply: a worker that cannot start says nothing about a document.
+READY = b"ready"
 
 
-def serve() -> None:
-    """Answer calls from standard input until it is closed."""
-    calls, replies = _take_over_stdin(), _take_over_stdout()
-    _limit_memory()
-    replies.write(READY)
-    replies.flush()
+def serve(control_fd: int) -> None:
+    """Be the fork server of workers."""
+    gc.enable()
+    ForkLoop(socket.socket(fileno=control_fd), answer_calls).run()
+
+
+def answer_calls(connection_fd: int) -> None:
+    """Answer calls until the connection is closed."""
+    connection = Connection(connection_fd)
+    connection.send_bytes(READY)
     while not _Process.is_spent:
         try:
-            function, args, timeout_s = pickle.load(calls)
+            function, args, timeout_s = pickle.loads(connection.recv_bytes())
         except EOFError:
             return
         except Exception as error:  # a function that does not import here
@@ -53,8 +57,7 @@ def serve() -> None:
             _set_alarm(timeout_s + ORPHAN_GRACE_S)
             reply = _make_call(function, args)
             _set_alarm(0)
-        replies.write(reply)
-        replies.flush()
+        connection.send_bytes(reply)
 
 
 class _Process:
@@ -66,31 +69,6 @@ class _Process:
 def end_after_call() -> None:
     """Let this worker end after its present call, which leaves it unfit for others."""
     _Process.is_spent = True
-
-
-def _take_over_stdin() -> BinaryIO:
-    """Keep the pipe of the parent for calls.
-
-    A script that reads the input meets its end at once.
-    """
-    calls = os.fdopen(os.dup(0), "rb")
-    empty = os.open(os.devnull, os.O_RDONLY)
-    os.dup2(empty, 0)
-    os.close(empty)
-    return calls
-
-
-def _take_over_stdout() -> BinaryIO:
-    """Keep the pipe to the parent for replies, and discard the output of libraries."""
-    replies = os.fdopen(os.dup(1), "wb")
-    os.dup2(2, 1)
-    return replies
-
-
-def _limit_memory() -> None:
-    _, hard_limit = resource.getrlimit(resource.RLIMIT_DATA)
-    if hard_limit == resource.RLIM_INFINITY or hard_limit > MAX_WORKER_MEMORY_BYTES:
-        resource.setrlimit(resource.RLIMIT_DATA, (MAX_WORKER_MEMORY_BYTES, hard_limit))
 
 
 def _set_alarm(seconds: float) -> None:
@@ -105,11 +83,6 @@ def _make_call(function: Callable[..., Any], args: tuple[Any, ...]) -> bytes:
     """Return the pickled pair of success and result, or of failure and exception."""
     try:
         return pickle.dumps((True, function(*args)), protocol=pickle.HIGHEST_PROTOCOL)
-    except MemoryError:
-        limit_mb = MAX_WORKER_MEMORY_BYTES // 1024**2
-        return pickle.dumps(
-            (False, DocumentError(f"document needs more than {limit_mb} MB of memory"))
-        )
     except Exception as error:  # it is handed to the caller, who waits in another process
         return _pickle_error(error)
 
@@ -135,12 +108,6 @@ MAX_CALLS_PER_WORKER = 200
 # A process that has not started by then never will.
 _START_TIMEOUT_S = 300.0
 _NOT_STARTED = f"did not start within {_START_TIMEOUT_S:g} s"
-_COMMAND = (
-    sys.executable,
-    "-P",
-    "-c",
-    "from mind2web2.utils.workers import serve; serve()",
-)
 
 
 async def run_in_worker(
@@ -153,12 +120,12 @@ async def run_in_worker(
     kills the worker.
 
     Raises:
-        WorkerError: the function took longer than ``timeout_s``, crashed its process, or ran out of
-            memory.
+        WorkerError: the function took longer than ``timeout_s``, crashed its process, or took too
+            much memory.
         MachineError: worker processes do not start at all.
     """
     call = _Call(function, args, timeout_s)
-    # A thread waits, not the loop's own subprocess support, since workers outlive event loops.
+    # A thread waits, not the event loop, since workers outlive event loops.
     pending = asyncio.get_running_loop().run_in_executor(_pool.threads, call.run, _pool)
     try:
         return cast(T, await pending)
@@ -173,54 +140,31 @@ def call_in_worker(function: Callable[[*Arguments], T], *args: *Arguments, timeo
 
 
 class _Worker:
-    """One child process that makes calls one after the other."""
+    """A process that makes calls one after the other."""
 
-    def __init__(self) -> None:
+    def __init__(self, server: ForkServer) -> None:
         self.calls_made = 0
         self.is_ready = False
-        self._process = subprocess.Popen(
-            _COMMAND,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            env=scrubbed_environment(os.environ),
-            # Ctrl-C reaches a whole process group. Workers must not die of it: that would look like
-            # a crashed document while the run is busy stopping.
-            process_group=0,
-        )
+        nowhere = open(os.devnull, "w+b")  # noqa: PTH123, SIM115 (closed with the process)
+        self.process = ChildProcess.start(server, MAX_WORKER_MEMORY_BYTES, nowhere)
+        self._connection = Connection(os.dup(self.process.connection.fileno()))
 
     def wait_until_ready(self) -> None:
         """Wait for the process to start, unless it has started before."""
-        assert self._process.stdout is not None
         if not self.is_ready:
-            self.is_ready = self._process.stdout.readline() == READY
+            self.is_ready = self._connection.recv_bytes() == READY
 
     def call(self, request: bytes) -> tuple[bool, Any]:
         """Send a pickled call and return the reply; OSError or EOFError if the worker dies."""
-        assert self._process.stdin is not None and self._process.stdout is not None
-        self._process.stdin.write(request)
-        self._process.stdin.flush()
-        succeeded, outcome = pickle.load(self._process.stdout)
+        self._connection.send_bytes(request)
+        succeeded, outcome = pickle.loads(self._connection.recv_bytes())
         self.calls_made += 1
         return succeeded, outcome
 
-    def has_died(self) -> bool:
-        """Return whether the process has ended."""
-        return self._process.poll() is not None
-
-    def kill(self) -> None:
-        """End the process and all that it started; ``call`` in another thread then fails."""
-        # Until it is reaped, its group's number belongs to no other.
-        if self._process.poll() is None:
-            os.killpg(self._process.pid, signal.SIGKILL)
-
     def close(self) -> None:
-        """Let the process end, and reap it."""
-        for pipe in (self._process.stdin, self._process.stdout):
-            if pipe is not None:
-                with contextlib.suppress(OSError):
-                    pipe.close()
-        self._process.wait()
+        """End the process."""
+        self._connection.close()
+        self.process.close()
 
 
 class _Pool:
@@ -228,16 +172,21 @@ class _Pool:
 
     def __init__(self) -> None:
         self.threads = ThreadPoolExecutor(MAX_WORKERS, thread_name_prefix="worker-wait")
+        self._server = ForkServer(__name__)
         # Threads share it without a lock: append and pop are atomic.
         self._idle: list[_Worker] = []
+
+    def new(self) -> _Worker:
+        """Return a new worker. Raises MachineError: it cannot be started."""
+        return _Worker(self._server)
 
     def take(self) -> _Worker:
         """Return an idle worker that is alive, or a new one."""
         with contextlib.suppress(IndexError):
-            while (worker := self._idle.pop()).has_died():
+            while not (worker := self._idle.pop()).process.is_alive():
                 worker.close()
             return worker
-        return _Worker()
+        return self.new()
 
     def give_back(self, worker: _Worker) -> None:
         """Keep a worker for further calls, or end it after its share of them."""
@@ -245,11 +194,6 @@ class _Pool:
             worker.close()
         else:
             self._idle.append(worker)
-
-    def close(self) -> None:
-        """End all idle workers."""
-        while self._idle:
-            self._idle.pop().close()
 
 
 class _Call:
@@ -277,7 +221,7 @@ class _Call:
         reply = self._try_worker(worker, request)
         if reply is None and was_used and self._stop_reason is None:
             # An earlier document may have damaged this worker's memory; only a fresh one tells.
-            worker = _Worker()
+            worker = pool.new()
             reply = self._try_worker(worker, request)
         if reply is None:
             raise self._explain_death(worker)
@@ -292,14 +236,14 @@ class _Call:
         with self._lock:
             self._stop_reason = self._stop_reason or reason
             if self._worker is not None:
-                self._worker.kill()
+                self._worker.process.kill()
 
     def _try_worker(self, worker: _Worker, request: bytes) -> tuple[bool, Any] | None:
         """Return the worker's reply, or ``None`` if it died or was stopped."""
         with self._lock:
             self._worker = worker
             if self._stop_reason is not None:
-                worker.kill()
+                worker.process.kill()
         reply = None
         try:
             with contextlib.suppress(OSError, EOFError, pickle.UnpicklingError):
@@ -312,7 +256,9 @@ class _Call:
             with self._lock:
                 self._worker = None
             if reply is None:
-                worker.kill()
+                if worker.process.end(_EXIT_GRACE_S).was_too_large:
+                    limit_mb = MAX_WORKER_MEMORY_BYTES // 1024**2
+                    self._stop_reason = f"took more than {limit_mb} MB of memory"
                 worker.close()
         return reply
 
@@ -328,22 +274,19 @@ class _Call:
 
     def _explain_death(self, worker: _Worker) -> Mind2Web2Error:
         if self._stop_reason in (None, _NOT_STARTED) and not worker.is_ready:
-            return MachineError(
-                f"worker processes do not start: see what {sys.executable} -c 'import mind2web2' "
-                "says"
-            )
+            return not_started(self._stop_reason or "it ended at once")
         return WorkerError(f"{self._name} {self._stop_reason or 'crashed its worker process'}")
 
 
+# For the fork server to report how a process has ended.
+_EXIT_GRACE_S = 1.0
 _pool = _Pool()
-atexit.register(_pool.close)
 
 
 def _forget_workers() -> None:
-    """Forget the pipes after a fork, since they belong to the parent."""
+    """Forget the sockets after a fork, since they belong to the parent."""
     global _pool  # noqa: PLW0603 - one pool a process
     _pool = _Pool()
 
 
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_forget_workers)
+os.register_at_fork(after_in_child=_forget_workers)

@@ -11,7 +11,7 @@ from servers.arxiv_server import ArxivServer
 from servers.judge_server import JudgeServer
 
 from mind2web2.api_tools import tool_arxiv
-from mind2web2.scripts.isolation.processes import fork_server
+from mind2web2.scripts.isolation.homes import fork_server
 
 VERIFY = (
     "leaf = evaluator.add_leaf('leaf', 'leaf')\n"

@@ -12,6 +12,7 @@ import time
 from functools import partial
 
 import pytest
+from fixtures.process_tree import wait_for_end
 
 from mind2web2.errors import DocumentError
 from mind2web2.utils.images import to_jpeg
@@ -211,6 +212,16 @@ def test_an_interrupt_ends_program_and_worker(tmp_path):
         os.kill(worker_id, 0)
 
 
+def test_no_worker_outlives_a_program_that_is_killed(tmp_path):
+    """Whatever it does then, the fork server ends it."""
+    running, worker_id = _start_interruptible(
+        tmp_path, "signal.default_int_handler", "import itertools; sum(itertools.repeat(0))"
+    )
+    running.kill()
+    _finish(running)
+    wait_for_end([worker_id])
+
+
 def test_an_interrupt_does_not_reach_the_worker(tmp_path):
     """A program that finishes its work after Ctrl-C gets the result, not a crashed document."""
     resume = tmp_path / "resume"
@@ -251,4 +262,4 @@ def test_workers_that_do_not_start_blame_no_document():
         check=False,
         timeout=120,
     )
-    assert "MachineError: worker processes do not start" in done.stderr
+    assert "MachineError: no process could be started" in done.stderr

@@ -15,14 +15,16 @@ from multiprocessing.connection import Connection
 
 from pydantic_core import to_jsonable_python
 
-from mind2web2.scripts.isolation.messages import START, HomeJob
-from mind2web2.scripts.isolation.processes import (
-    MAX_PRINTED_BYTES,
-    ForkServer,
-    ScriptProcess,
-    fork_server,
-)
+from mind2web2.scripts.isolation.messages import HomeJob
 from mind2web2.scripts.isolation.rpc import Message, encode, encode_value
+from mind2web2.utils.fork_loop import START
+from mind2web2.utils.processes import (
+    MAX_PRINTED_BYTES,
+    ChildProcess,
+    ForkServer,
+    not_started,
+    output_file,
+)
 
 # For the fork server to load the package, and for the script. One that takes longer is loaded by
 # each pass, within the limits of the answer.
@@ -40,7 +42,7 @@ class ScriptHome:
         printed: what the script printed while it was loaded.
     """
 
-    process: ScriptProcess
+    process: ChildProcess
     printed: bytes
     users: int = 1
     is_closed: bool = False
@@ -51,17 +53,9 @@ class ScriptHome:
     def is_current(self) -> bool:
         """Tell whether another answer may be evaluated by this process."""
         is_old = time.monotonic() - self.loaded_s > _LONGEST_USE_S
-        return not is_old and not self.is_closed and self._is_alive()
+        return not is_old and not self.is_closed and self.process.is_alive()
 
-    def _is_alive(self) -> bool:
-        """Tell whether the fork server is there, and has not reported the end of the process."""
-        try:
-            self.process.liveness.recv(1, socket.MSG_PEEK | socket.MSG_DONTWAIT)
-        except BlockingIOError:
-            return True
-        return False
-
-    def start_script(self, fds: list[int], memory_bytes: int) -> None:
+    def start_process(self, fds: list[int], memory_bytes: int) -> None:
         """Request a process that gets these ends of its connection, output and liveness socket."""
         with self._lock:
             socket.send_fds(self.process.connection, [START.pack(memory_bytes)], fds)
@@ -80,7 +74,7 @@ class ScriptHomes:
         """Return the process of a script, for a user who gives it back; it may be loaded already.
 
         Raises:
-            OSError: it cannot be started.
+            MachineError: it cannot be started.
         """
         key = encode_value(to_jsonable_python(job))
         with self._lock:
@@ -119,12 +113,12 @@ class ScriptHomes:
     def _load(self, job: HomeJob) -> ScriptHome:
         home = self._start(job) or self._start(replace(job, is_loaded_late=True))
         if home is None:
-            raise OSError("the process that loads it does not answer")
+            raise not_started("the one that loads a script does not answer")
         return home
 
     def _start(self, job: HomeJob) -> ScriptHome | None:
         """Start a process and let it load the script; ``None`` where it ends instead."""
-        process = ScriptProcess.start(self._server, job.limits.memory_bytes)
+        process = ChildProcess.start(self._server, job.limits.memory_bytes, output_file())
         try:
             _wait_until_loaded(process.connection, job)
         except (OSError, EOFError, ValueError):
@@ -146,5 +140,6 @@ def _wait_until_loaded(control: socket.socket, job: HomeJob) -> None:
         connection.recv_bytes()
 
 
+fork_server = ForkServer("mind2web2.scripts.isolation.worker")
 script_homes = ScriptHomes(fork_server)
 atexit.register(script_homes.close)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import struct
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -15,13 +14,6 @@ from mind2web2.judge.protocol import JudgeLedger
 from mind2web2.llm_client.chat import ChatReply, OwnPrice
 from mind2web2.rubric.verdicts import Evidence, ExtractionRecord, is_score
 from mind2web2.scripts.limits import ScriptLimits
-
-# Sent along with each request: connection, output, liveness socket.
-FDS_PER_START = 3
-# A request for a process: its memory limit in bytes.
-START = struct.Struct(">Q")
-# The reason that is reported if a process exceeded its memory limit.
-TOO_LARGE = "memory"
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,6 @@ from pydantic_core import to_jsonable_python
 
 from mind2web2.errors import (
     EvalScriptError,
-    MachineError,
     Mind2Web2Error,
 )
 from mind2web2.judge.permit import Turn
@@ -24,11 +23,6 @@ from mind2web2.judge.protocol import STOPPED, JudgeLedger, Noted
 from mind2web2.llm_client.chat import ReplyCheck
 from mind2web2.scripts.isolation.homes import ScriptHome, ScriptHomes
 from mind2web2.scripts.isolation.messages import Ahead, HomeJob, PassJob
-from mind2web2.scripts.isolation.processes import (
-    MAX_PRINTED_BYTES,
-    ProcessEnd,
-    ScriptProcess,
-)
 from mind2web2.scripts.isolation.rpc import (
     MAX_REASON_CHARS,
     PACKAGE,
@@ -46,6 +40,7 @@ from mind2web2.scripts.isolation.service import RunAnswers, unforeseen
 from mind2web2.scripts.limits import ScriptLimits
 from mind2web2.scripts.passes import ScriptPasses
 from mind2web2.utils.log_records import SentRecord
+from mind2web2.utils.processes import MAX_PRINTED_BYTES, ChildProcess, ProcessEnd, output_file
 
 log = logging.getLogger(__name__)
 
@@ -203,14 +198,14 @@ class AnswerProcesses:
         known = self._encode_replies(passes.known) if ahead is not None else {}
         job = replace(self._job, ahead=ahead, known=known)
         with ExitStack() as ends:
-            process = self._started()
+            process = ChildProcess.start(self._home, self._limits.memory_bytes, output_file())
             ends.callback(process.close)
             connection = await RpcConnection.open(process.connection)
             ends.callback(connection.close)
             service = PassService(passes, self.answers, self._logger, connection)
             done = await self._served(service, job)
             if done is None:
-                self.last = await process.end(_EXIT_GRACE_S)
+                self.last = await asyncio.to_thread(process.end, _EXIT_GRACE_S)
             elif checked := service.begin(done):
                 checking = asyncio.create_task(_check_replies(service, checked, ends.pop_all()))
                 self._checking.add(checking)
@@ -229,19 +224,13 @@ class AnswerProcesses:
         finally:
             await service.connection.cancel_questions()
 
-    def _started(self) -> ScriptProcess:
-        try:
-            return ScriptProcess.start(self._home, self._limits.memory_bytes)
-        except OSError as error:
-            raise MachineError(f"no process could be started for a script: {error}") from error
-
     def _encode_replies(self, known: Mapping[str, Reply]) -> dict[str, str]:
         """Return the replies as they travel."""
         for key in known.keys() - self._replies.keys():
             self._replies[key] = encode_value(known[key])
         return dict(self._replies)
 
-    def _log_printed(self, process: ScriptProcess) -> None:
+    def _log_printed(self, process: ChildProcess) -> None:
         printed = self._home.printed + process.printed(MAX_PRINTED_BYTES + 1)
         for line in _lines_of(printed[:MAX_PRINTED_BYTES]):
             self._logger.info("script printed: %s", line.decode(errors="replace"))
@@ -316,11 +305,7 @@ async def answer_processes(
     Raises:
         MachineError: no process can be started.
     """
-    try:
-        home = await asyncio.to_thread(homes.take, home_job)
-    except OSError as error:
-        text = f"no process could be started for a script: {error}"
-        raise MachineError(text) from error
+    home = await asyncio.to_thread(homes.take, home_job)
     processes = AnswerProcesses(home, job, answers, home_job.limits, logger)
     try:
         yield processes

@@ -23,7 +23,6 @@ from mind2web2.llm_client.prices import own_prices
 from mind2web2.scripts.isolation.homes import ScriptHomes, script_homes
 from mind2web2.scripts.isolation.messages import HomeJob, PassJob, ScriptCall, checked_result
 from mind2web2.scripts.isolation.pass_process import AnswerProcesses, answer_processes
-from mind2web2.scripts.isolation.processes import ProcessEnd
 from mind2web2.scripts.isolation.rpc import PACKAGE, Done, allow_deep_trees
 from mind2web2.scripts.isolation.service import RunAnswers, RunSide
 from mind2web2.scripts.limits import (
@@ -32,6 +31,7 @@ from mind2web2.scripts.limits import (
 )
 from mind2web2.scripts.passes import ScriptPasses
 from mind2web2.utils.moments import ClockReading
+from mind2web2.utils.processes import ProcessEnd, not_started
 
 # This keeps the loop from spinning if hardly any time is left on a frozen clock.
 _SHORTEST_WAIT_S = 0.05
@@ -192,7 +192,7 @@ def exit_reason(
 ) -> EvalScriptError | MachineError:
     """Return why a process ended without a result; the sender of a signal is not known."""
     if end.not_started is not None:
-        return MachineError(f"no process could be started for a script: {end.not_started}")
+        return not_started(end.not_started)
     if end.status is None:
         return MachineError("the process that starts scripts has ended: run the same command again")
     if end.was_too_large:

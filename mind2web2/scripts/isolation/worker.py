@@ -34,7 +34,6 @@ from mind2web2.prompts import address_flags
 from mind2web2.scripts.clock import PassLoop, ScriptClock
 from mind2web2.scripts.isolation.answer_client import AnswerClient
 from mind2web2.scripts.isolation.effects import SHARED_MEMORY, watch_effects
-from mind2web2.scripts.isolation.fork_loop import ForkLoop
 from mind2web2.scripts.isolation.messages import REPLIES, HomeJob, PassJob
 from mind2web2.scripts.isolation.questions import WRITES, PassQuestions
 from mind2web2.scripts.isolation.rpc import (
@@ -53,6 +52,7 @@ from mind2web2.scripts.loops import StandIns
 from mind2web2.scripts.run import load_script, log_unseen_errors, script_result
 from mind2web2.utils.api_misuse import ScriptReports, script_reports
 from mind2web2.utils.files import file_sha256
+from mind2web2.utils.fork_loop import ForkLoop
 from mind2web2.utils.log_records import SentRecord
 
 if TYPE_CHECKING:

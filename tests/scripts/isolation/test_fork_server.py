@@ -16,10 +16,10 @@ from servers.judge_server import VERDICT, JudgeServer
 from mind2web2.errors import JudgeUnavailableError
 from mind2web2.scripts.isolation.homes import ScriptHomes
 from mind2web2.scripts.isolation.messages import ScriptCall
-from mind2web2.scripts.isolation.processes import ForkServer
 from mind2web2.scripts.isolation.run import Isolation, home_of
 from mind2web2.utils.files import file_sha256
 from mind2web2.utils.hidden_keys import scrubbed_environment
+from mind2web2.utils.processes import ForkServer
 
 # Says which processes there are, its own, its parent (the fork server) and one that it starts; then
 # asks.
@@ -53,7 +53,7 @@ def homes(server):
 @pytest.fixture
 def server():
     """Return a fork server of a test's own."""
-    server = ForkServer()
+    server = ForkServer("mind2web2.scripts.isolation.worker")
     yield server
     server.close()
 
@@ -121,7 +121,7 @@ async def test_a_judge_that_fails_while_the_fork_server_dies_is_the_reason(proje
 async def test_a_fork_server_that_cannot_start_is_a_reason(project, homes, monkeypatch):
     monkeypatch.setattr(sys, "executable", "/bin/false")
     [outcome] = await evaluate(project, ClaimJudge(), isolation=Isolation(homes=homes))
-    assert outcome.reason.startswith("no process could be started for a script: ")
+    assert outcome.reason.startswith("no process could be started: ")
 
 
 def test_a_proxy_with_a_password_is_told_of(server, monkeypatch, caplog):
@@ -180,7 +180,7 @@ async def test_a_set_has_the_same_order_in_every_run(project, monkeypatch):
     claims = []
     for seed in ("1", "2"):
         monkeypatch.setenv("PYTHONHASHSEED", seed)
-        server, judge = ForkServer(), ClaimJudge()
+        server, judge = ForkServer("mind2web2.scripts.isolation.worker"), ClaimJudge()
         homes = ScriptHomes(server)
         await evaluate(
             project,

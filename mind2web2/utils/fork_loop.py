@@ -1,9 +1,9 @@
-"""The fork server of scripts' processes, in its own process, and in one that has a script loaded.
+"""The fork server of child processes, in its own process, and in one that has a script loaded.
 
-It forks a process for each request in milliseconds, runs no script itself, and has no API keys,
+It forks a process for each request in milliseconds, does no work itself, and has no API keys,
 threads or event loop. Each process has a *liveness socket*: the fork server reports on it how the
-process ended, or why it could not be forked; once the run closes its end, or dies, the fork server
-kills the process.
+process ended, or why it could not be forked; once the parent closes its end, or dies, the fork
+server kills the process.
 """
 
 from __future__ import annotations
@@ -13,15 +13,20 @@ import os
 import selectors
 import signal
 import socket
+import struct
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NoReturn
 
-from mind2web2.scripts.isolation.messages import FDS_PER_START, START, TOO_LARGE
-
-# Between two checks, a script that fills memory at full speed takes some 100 MB more.
+# Sent along with each request: connection, output, liveness socket.
+FDS_PER_START = 3
+# A request for a process: its memory limit in bytes.
+START = struct.Struct(">Q")
+# The reason that is reported if a process exceeded its memory limit.
+TOO_LARGE = "memory"
+# Between two checks, a process that fills memory at full speed takes some 100 MB more.
 _CHECK_EVERY_S = 0.05
 # Memory that does not copy a file: the process's own, shared memory, swapped out memory.
 _COUNTED = ("RssAnon:", "RssShmem:", "VmSwap:")
@@ -31,7 +36,7 @@ _MAX_FILES = 65_536
 
 @dataclass(slots=True)
 class _Child:
-    """A script's process, as the fork server knows it."""
+    """A process, as the fork server knows it."""
 
     pid: int
     liveness: socket.socket
@@ -41,21 +46,21 @@ class _Child:
 
 
 class ForkLoop:
-    """Starts a process for each request, until the run closes the control socket.
+    """Starts a process for each request, until the parent closes the control socket.
 
     Args:
-        grace_s: for a process to end its own ones, and itself, once the run closes its sockets.
+        grace_s: for a process to end its own ones, and itself, once the parent closes its sockets.
     """
 
     def __init__(
         self,
         control: socket.socket,
-        run_script: Callable[[int], None],
+        serve_child: Callable[[int], None],
         grace_s: float = 0.0,
     ) -> None:
         self._control = control
         self._grace_s = grace_s
-        self._run_script = run_script
+        self._serve_child = serve_child
         self._children: dict[int, _Child] = {}
         self._selector = selectors.DefaultSelector()
         self._selector.register(control, selectors.EVENT_READ)
@@ -86,7 +91,7 @@ class ForkLoop:
                     return
 
     def _start_one(self) -> bool:
-        """Start the requested process; ``False`` where the run has closed the control socket."""
+        """Start the requested process; ``False`` where the parent has closed the control socket."""
         try:
             request, fds, _, _ = socket.recv_fds(self._control, START.size, FDS_PER_START)
         except ConnectionError:
@@ -110,25 +115,25 @@ class ForkLoop:
         return True
 
     def _run_forked(self, connection_fd: int, output_fd: int) -> NoReturn:
-        """Run a script in this forked process, which keeps no file of its parent."""
+        """Do the work of this forked process, which keeps no file of its parent."""
         exit_status = os.EX_SOFTWARE
         try:
             os.setsid()
             signal.set_wakeup_fd(-1)
             signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-            # If the machine runs out of memory, the system should kill a script rather than the
+            # If the machine runs out of memory, the system should kill a child rather than the
             # run.
             with contextlib.suppress(OSError):
                 Path("/proc/self/oom_score_adj").write_text("1000")
             _keep_only(connection_fd, output_fd)
-            self._run_script(connection_fd)
+            self._serve_child(connection_fd)
             exit_status = 0
         finally:
-            # sys.exit would wait for threads that a script started.
+            # sys.exit would wait for threads that were started.
             os._exit(exit_status)
 
     def _note_unwanted(self, child: _Child) -> None:
-        """Note that the run closed a process's liveness socket."""
+        """Note that the parent closed a process's liveness socket."""
         if child.pid in self._children:  # else it ended at the same moment and is reaped already
             self._selector.unregister(child.liveness)
             child.unwanted_s = time.monotonic()
@@ -189,7 +194,7 @@ def _memory_taken(pid: int) -> int:
 
 
 def _report(liveness: socket.socket, event: str) -> None:
-    with contextlib.suppress(OSError):  # the run has closed its end
+    with contextlib.suppress(OSError):  # the parent has closed its end
         liveness.sendall(f"{event}\n".encode())
 
 

@@ -1,8 +1,7 @@
-"""Processes for scripts as the run starts them, and the fork server that forks them."""
+"""Child processes for scripts and for documents, and the fork server that forks them."""
 
 from __future__ import annotations
 
-import asyncio
 import atexit
 import contextlib
 import logging
@@ -15,14 +14,15 @@ from dataclasses import dataclass
 from tempfile import TemporaryFile
 from typing import BinaryIO, Protocol
 
-from mind2web2.scripts.isolation.messages import FDS_PER_START, START, TOO_LARGE
+from mind2web2.errors import MachineError
+from mind2web2.utils.fork_loop import FDS_PER_START, START, TOO_LARGE
 from mind2web2.utils.hidden_keys import PROXIES, scrubbed_environment
 
 # Loading leaves hardly any garbage.
 _COMMAND = """
 import gc, sys
 gc.disable()
-from mind2web2.scripts.isolation.worker import serve
+from {module} import serve
 serve(int(sys.argv[1]))
 """
 # The time for a killed process to end, and for the fork server to report it.
@@ -37,14 +37,18 @@ log = logging.getLogger(__name__)
 
 
 class ForkServer:
-    """The process that forks scripts' processes.
+    """The process that forks child processes.
 
-    It is started with the first of them and kept for the next runs.
+    It is started with the first of them, kept for the next ones, and ends with this process. It
+    works from any thread and event loop.
 
-    It works from any thread and event loop.
+    Args:
+        module: its ``serve`` is called in the process, with the number of the control socket.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, module: str) -> None:
+        self._module = module
+        atexit.register(self.close)
         self._lock = threading.Lock()
         self._process: subprocess.Popen[bytes] | None = None
         self._control: socket.socket | None = None
@@ -55,7 +59,7 @@ class ForkServer:
         with self._lock:
             self._ensure_started()
 
-    def start_script(self, fds: list[int], memory_bytes: int) -> None:
+    def start_process(self, fds: list[int], memory_bytes: int) -> None:
         """Request a process that gets these ends of its connection, output and liveness socket."""
         assert len(fds) == FDS_PER_START
         with self._lock:
@@ -84,7 +88,7 @@ class ForkServer:
                 self._process.wait(_CLOSE_TIMEOUT_S)
             except subprocess.TimeoutExpired:
                 log.warning(
-                    "the process that starts scripts does not end pid=%d",
+                    "a fork server does not end pid=%d",
                     self._process.pid,
                 )
                 self._process.kill()
@@ -99,9 +103,10 @@ class ForkServer:
                 ",".join(sorted(withheld)),
             )
         control, theirs = socket.socketpair()
+        command = _COMMAND.format(module=self._module)
         with theirs:
             self._process = subprocess.Popen(
-                [sys.executable, "-P", "-c", _COMMAND, str(theirs.fileno())],
+                [sys.executable, "-P", "-c", command, str(theirs.fileno())],
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL,
@@ -116,7 +121,7 @@ class ForkServer:
 class ProcessStarter(Protocol):
     """Forks processes: the fork server, or a process that has a script loaded."""
 
-    def start_script(self, fds: list[int], memory_bytes: int) -> None:
+    def start_process(self, fds: list[int], memory_bytes: int) -> None:
         """Request a process that gets these ends of its connection, output and liveness socket."""
 
 
@@ -147,10 +152,18 @@ class ProcessEnd:
         return cls()
 
 
-def _output_file() -> BinaryIO:
+def not_started(reason: str) -> MachineError:
+    """Return the error for a process that could not be started."""
+    return MachineError(
+        f"no process could be started: {reason}; see what {sys.executable} -c 'import mind2web2' "
+        "says"
+    )
+
+
+def output_file() -> BinaryIO:
     """Return a file for what a process prints: in memory where that is possible.
 
-    On a full disk, a print would be an error of the script.
+    On a full disk, a print would be an error of its process.
     """
     if hasattr(os, "memfd_create"):
         return os.fdopen(os.memfd_create("mind2web2-output"), "w+b")
@@ -158,7 +171,7 @@ def _output_file() -> BinaryIO:
 
 
 @dataclass(frozen=True)
-class ScriptProcess:
+class ChildProcess:
     """A process that waits for its first message.
 
     Args:
@@ -172,18 +185,18 @@ class ScriptProcess:
     liveness: socket.socket
 
     @classmethod
-    def start(cls, starter: ProcessStarter, memory_bytes: int) -> ScriptProcess:
-        """Request a process. Raises OSError: nobody takes the request."""
+    def start(cls, starter: ProcessStarter, memory_bytes: int, output: BinaryIO) -> ChildProcess:
+        """Request a process. Raises MachineError: nobody takes the request."""
         connection, their_connection = socket.socketpair()
         liveness, their_liveness = socket.socketpair()
-        process = cls(connection, _output_file(), liveness)
+        process = cls(connection, output, liveness)
         with their_connection, their_liveness:
             fds = [their_connection.fileno(), process.output.fileno(), their_liveness.fileno()]
             try:
-                starter.start_script(fds, memory_bytes)
-            except BaseException:
+                starter.start_process(fds, memory_bytes)
+            except OSError as error:
                 process.close()
-                raise
+                raise not_started(str(error)) from error
         return process
 
     def printed(self, most_bytes: int) -> bytes:
@@ -191,25 +204,35 @@ class ScriptProcess:
         # The process writes where its output ends, so that this end does not move there.
         return os.pread(self.output.fileno(), most_bytes, 0)
 
-    async def end(self, grace_s: float) -> ProcessEnd:
+    def is_alive(self) -> bool:
+        """Tell whether the fork server is there, and has not reported the end of the process."""
+        try:
+            self.liveness.recv(1, socket.MSG_PEEK | socket.MSG_DONTWAIT)
+        except BlockingIOError:
+            return True
+        return False
+
+    def kill(self) -> None:
+        """End the process with its group; the connection then has no other end."""
+        with contextlib.suppress(OSError):
+            self.liveness.shutdown(socket.SHUT_WR)
+
+    def end(self, grace_s: float) -> ProcessEnd:
         """End it, unless it ends by itself within ``grace_s``, and return how it has ended."""
-        self.liveness.setblocking(False)
         reports = bytearray()
-        if not await self._has_reported(reports, grace_s):
-            with contextlib.suppress(OSError):
-                self.liveness.shutdown(socket.SHUT_WR)
-            if not await self._has_reported(reports, _END_TIMEOUT_S):
-                log.warning("a script's process does not end")
+        if not self._has_reported(reports, grace_s):
+            self.kill()
+            if not self._has_reported(reports, _END_TIMEOUT_S):
+                log.warning("a child process does not end")
         return ProcessEnd.reported(bytes(reports))
 
-    async def _has_reported(self, reports: bytearray, timeout_s: float) -> bool:
+    def _has_reported(self, reports: bytearray, timeout_s: float) -> bool:
         """Collect reports until the process has ended, or who forked it."""
-        loop = asyncio.get_running_loop()
-        with contextlib.suppress(TimeoutError, OSError):
-            async with asyncio.timeout(timeout_s):
-                while report := await loop.sock_recv(self.liveness, _REPORT_BYTES):
-                    reports += report
-                return True
+        self.liveness.settimeout(timeout_s)
+        with contextlib.suppress(OSError):
+            while report := self.liveness.recv(_REPORT_BYTES):
+                reports += report
+            return True
         return False
 
     def close(self) -> None:
@@ -217,7 +240,3 @@ class ScriptProcess:
         self.connection.close()
         self.output.close()
         self.liveness.close()
-
-
-fork_server = ForkServer()
-atexit.register(fork_server.close)

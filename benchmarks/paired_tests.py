@@ -11,7 +11,7 @@ from measuring import show, title
 
 from mind2web2.analysis.comparison import ranking
 from mind2web2.results.scored_answer import ScoredAnswer
-from mind2web2.statistics.paired import paired_test
+from mind2web2.statistics.paired import PairedTest
 
 SIMULATIONS = 2000
 RUNS = 3
@@ -69,12 +69,13 @@ def show_coverage(name: str, scores: Scores) -> None:
     truth = true_difference(EFFECT)
     for tasks in TASKS:
         covered = sum(
-            (found := paired_test(differences, (-1.0, 1.0)).interval) is not None
+            (found := PairedTest.of(differences, (-1.0, 1.0)).interval) is not None
             and found.low <= truth <= found.high
             for differences in simulated(scores, tasks, EFFECT)
         )
         p_values = [
-            paired_test(differences).p_value or 0.0 for differences in simulated(scores, tasks, 0.0)
+            PairedTest.of(differences).p_value or 0.0
+            for differences in simulated(scores, tasks, 0.0)
         ]
         below = ", ".join(
             f"{sum(p < level for p in p_values) / SIMULATIONS:.3f} below {level}"

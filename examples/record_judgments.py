@@ -35,7 +35,6 @@ from mind2web2.llm_client.messages import checked_messages, text_of
 from mind2web2.pages.library import PageLibrary
 from mind2web2.results.answers import RunFolders, select_work
 from mind2web2.results.result_file import ResultFile
-from mind2web2.rubric.written_tree import vote_groups
 from mind2web2.runs.answer import AnswerOutcome, RunParts
 from mind2web2.runs.concurrency import Concurrency
 from mind2web2.runs.run import RunProgress, evaluate_work
@@ -209,7 +208,7 @@ def complaints(
 def misquoted(result: ResultFile | None) -> list[str]:
     """Return the quotations of a result that are not found verbatim."""
     leaves = () if result is None else result.leaves()
-    groups = [votes for leaf in leaves if leaf.evidence for votes in vote_groups(leaf.evidence)]
+    groups = [votes for leaf in leaves if leaf.evidence for votes in leaf.evidence.vote_groups()]
     quotes = [vote.quote for votes in groups for vote in votes if vote.quote is not None]
     return [quote.text for quote in quotes if quote.match != "found"]
 

@@ -15,12 +15,7 @@ if TYPE_CHECKING:
     from mind2web2.analysis.changed_pages import OtherReply as OtherReply
     from mind2web2.analysis.changed_pages import Share as Share
     from mind2web2.analysis.changed_pages import changed_pages as changed_pages
-    from mind2web2.analysis.judgings import Figure as Figure
-    from mind2web2.analysis.judgings import JudgeAgreement as JudgeAgreement
-    from mind2web2.analysis.judgings import Judging as Judging
-    from mind2web2.analysis.judgings import Repeatability as Repeatability
-    from mind2web2.analysis.judgings import judge_agreement as judge_agreement
-    from mind2web2.analysis.judgings import repeatability as repeatability
+    from mind2web2.analysis.judgings import JudgedAgain as JudgedAgain
     from mind2web2.analysis.strong_sample import StrongSample as StrongSample
     from mind2web2.benchmark.tasks import find_tasks as find_tasks
     from mind2web2.benchmark.tasks import questions_of as questions_of
@@ -34,13 +29,11 @@ if TYPE_CHECKING:
     from mind2web2.capture.models import CaptureRecord as CaptureRecord
     from mind2web2.capture.models import CaptureSettings as CaptureSettings
     from mind2web2.capture.models import PageCapturer as PageCapturer
-    from mind2web2.capture.models import TroubleKind as TroubleKind
     from mind2web2.capture.office import office_html as office_html
     from mind2web2.capture.page.documents import FetchedDocument as FetchedDocument
     from mind2web2.capture.pdf import text_of as text_of
     from mind2web2.cli.console import PlainConsole as PlainConsole
     from mind2web2.cli.crawl_display import CrawlDisplay as CrawlDisplay
-    from mind2web2.cli.displays import duration_text as duration_text
     from mind2web2.cli.estimate import print_estimate as print_estimate
     from mind2web2.cli.evaluate import prepare_settings as prepare_settings
     from mind2web2.cli.evaluate_run import run_evaluation as run_evaluation
@@ -49,9 +42,7 @@ if TYPE_CHECKING:
     from mind2web2.cli.options import settings_of as settings_of
     from mind2web2.cli.results.corrections import sample_lines as sample_lines
     from mind2web2.cli.scorer_options import scorer_of as scorer_of
-    from mind2web2.errors import JudgeOutputError as JudgeOutputError
     from mind2web2.errors import JudgeUnusableError as JudgeUnusableError
-    from mind2web2.errors import JudgmentMissingError as JudgmentMissingError
     from mind2web2.errors import MachineError as MachineError
     from mind2web2.errors import Mind2Web2Error as Mind2Web2Error
     from mind2web2.errors import UsageError as UsageError
@@ -59,28 +50,14 @@ if TYPE_CHECKING:
     from mind2web2.hooks import Listener as Listener
     from mind2web2.hooks import ListenerOpener as ListenerOpener
     from mind2web2.judge.budget import Budget as Budget
-    from mind2web2.judge.caching import CachingJudge as CachingJudge
-    from mind2web2.judge.check_record import CHECKS_FOLDER as CHECKS_FOLDER
     from mind2web2.judge.check_record import CheckRecord as CheckRecord
-    from mind2web2.judge.check_record import Fitness as Fitness
     from mind2web2.judge.judgment import Judgment as Judgment
-    from mind2web2.judge.judgment import judgment_key as judgment_key
-    from mind2web2.judge.other_agents import SharingJudgmentStore as SharingJudgmentStore
-    from mind2web2.judge.permit import AnswerLimits as AnswerLimits
     from mind2web2.judge.protocol import AskedQuestion as AskedQuestion
-    from mind2web2.judge.protocol import QuestionContext as QuestionContext
-    from mind2web2.judge.record import REPLAY as REPLAY
-    from mind2web2.judge.record import JudgeIdentity as JudgeIdentity
-    from mind2web2.judge.record import JudgeRecord as JudgeRecord
-    from mind2web2.judge.spec import replaying as replaying
     from mind2web2.judge.store import STORE_NAME as STORE_NAME
     from mind2web2.judge.store import JudgmentStore as JudgmentStore
     from mind2web2.judge.tokens import text_tokens as text_tokens
     from mind2web2.judge.transfer import judgments_named as judgments_named
-    from mind2web2.judge.transfer import merged_store as merged_store
     from mind2web2.judge.usage import RunUsage as RunUsage
-    from mind2web2.judge.usage import TaskUsage as TaskUsage
-    from mind2web2.llm_client.chat import ChatRequest as ChatRequest
     from mind2web2.llm_client.chat import OwnPrice as OwnPrice
     from mind2web2.llm_client.chat import Usage as Usage
     from mind2web2.llm_client.prices import own_prices as own_prices
@@ -92,7 +69,6 @@ if TYPE_CHECKING:
     from mind2web2.pages.archive import DEFAULT_ARCHIVE_URL as DEFAULT_ARCHIVE_URL
     from mind2web2.pages.archive import Archive as Archive
     from mind2web2.pages.barred import default_barred as default_barred
-    from mind2web2.pages.cache_files import screenshot_bytes as screenshot_bytes
     from mind2web2.pages.cited_pages import AgentCache as AgentCache
     from mind2web2.pages.cited_pages import TaskCitations as TaskCitations
     from mind2web2.pages.crawl import CrawlProgress as CrawlProgress
@@ -124,17 +100,14 @@ if TYPE_CHECKING:
     from mind2web2.rubric.verdicts import Outcome as Outcome
     from mind2web2.rubric.verdicts import PageCheck as PageCheck
     from mind2web2.rubric.verdicts import Quote as Quote
-    from mind2web2.rubric.verdicts import QuoteMatch as QuoteMatch
     from mind2web2.rubric.verdicts import Vote as Vote
     from mind2web2.rubric.written_tree import WrittenNode as WrittenNode
-    from mind2web2.rubric.written_tree import vote_groups as vote_groups
-    from mind2web2.runs.again import ScriptRuns as ScriptRuns
     from mind2web2.runs.answer import AnswerOutcome as AnswerOutcome
     from mind2web2.runs.answer import answer_locked as answer_locked
+    from mind2web2.runs.asked_judge import AskedJudge as AskedJudge
     from mind2web2.runs.capturing import capture_settings as capture_settings
     from mind2web2.runs.concurrency import Concurrency as Concurrency
     from mind2web2.runs.named_judge import judge_spec as judge_spec
-    from mind2web2.runs.recorded_settings import judge_settings as judge_settings
     from mind2web2.runs.recorded_settings import recorded_settings as recorded_settings
     from mind2web2.runs.run import AnswerRunner as AnswerRunner
     from mind2web2.runs.run import RunProgress as RunProgress
@@ -146,6 +119,7 @@ if TYPE_CHECKING:
     from mind2web2.runs.session import open_run as open_run
     from mind2web2.runs.settings import SETTINGS as SETTINGS
     from mind2web2.runs.settings import RunSettings as RunSettings
+    from mind2web2.runs.stored_runs import StoredRuns as StoredRuns
     from mind2web2.scoring.scorer import MissingPages as MissingPages
     from mind2web2.scripts.limits import DualSemaphore as DualSemaphore
     from mind2web2.scripts.loops import only_known as only_known
@@ -158,16 +132,8 @@ if TYPE_CHECKING:
     from mind2web2.scripts.rubric_script import script_of as script_of
     from mind2web2.scripts.yaml_lines import AuthorFile as AuthorFile
     from mind2web2.scripts.yaml_lines import YamlFileError as YamlFileError
-    from mind2web2.statistics.agreement import share_by_task as share_by_task
     from mind2web2.statistics.paired import Estimate as Estimate
     from mind2web2.statistics.paired import PairedTest as PairedTest
-    from mind2web2.statistics.paired import binomial_p_value as binomial_p_value
-    from mind2web2.statistics.paired import holm as holm
-    from mind2web2.statistics.paired import paired_test as paired_test
-    from mind2web2.statistics.paired import share_of as share_of
-    from mind2web2.statistics.uncertainty import Interval as Interval
-    from mind2web2.statistics.uncertainty import bootstrap_intervals as bootstrap_intervals
-    from mind2web2.statistics.uncertainty import wilson as wilson
     from mind2web2.urls.markdown import Address as Address
     from mind2web2.urls.markdown import AddressText as AddressText
     from mind2web2.urls.parts import lookup_key as lookup_key
@@ -187,7 +153,6 @@ if TYPE_CHECKING:
     from mind2web2.utils.files import text_sha256 as text_sha256
     from mind2web2.utils.files import write_whole as write_whole
     from mind2web2.utils.hidden_keys import hide_memory as hide_memory
-    from mind2web2.utils.json_text import JsonObject as JsonObject
     from mind2web2.utils.json_text import mapping as mapping
     from mind2web2.utils.junit import JUnitReport as JUnitReport
     from mind2web2.utils.names import check_name as check_name
@@ -202,8 +167,6 @@ if TYPE_CHECKING:
     from mind2web2.utils.text import dollars as dollars
     from mind2web2.utils.text import number as number
     from mind2web2.utils.text import percent as percent
-    from mind2web2.utils.text import percent_within as percent_within
-    from mind2web2.utils.text import points_within as points_within
     from mind2web2.utils.text import with_sign as with_sign
     from mind2web2.utils.workers import call_in_worker as call_in_worker
     from mind2web2.utils.workers import end_after_call as end_after_call
@@ -211,11 +174,7 @@ if TYPE_CHECKING:
     from mind2web2.verification.quotes import find_quote as find_quote
     from mind2web2.verification.run_questions import AskedClaim as AskedClaim
     from mind2web2.verification.run_questions import AskedForm as AskedForm
-    from mind2web2.verification.run_questions import BinaryEvalResult as BinaryEvalResult
-    from mind2web2.verification.single_questions import GivenPage as GivenPage
     from mind2web2.verification.single_questions import GivenPages as GivenPages
-    from mind2web2.verification.single_questions import SingleQuestion as SingleQuestion
-    from mind2web2.verification.single_questions import ask_all as ask_all
     from mind2web2.viewer.keys import AnswerKey as AnswerKey
     from mind2web2.viewer.markdown import markdown_tree as markdown_tree
     from mind2web2.viewer.report import write_view as write_view
@@ -226,12 +185,7 @@ HOMES = {
     "Excerpt": "mind2web2.analysis.changed_pages",
     "OtherReply": "mind2web2.analysis.changed_pages",
     "Share": "mind2web2.analysis.changed_pages",
-    "Figure": "mind2web2.analysis.judgings",
-    "judge_agreement": "mind2web2.analysis.judgings",
-    "JudgeAgreement": "mind2web2.analysis.judgings",
-    "Judging": "mind2web2.analysis.judgings",
-    "Repeatability": "mind2web2.analysis.judgings",
-    "repeatability": "mind2web2.analysis.judgings",
+    "JudgedAgain": "mind2web2.analysis.judgings",
     "StrongSample": "mind2web2.analysis.strong_sample",
     "find_tasks": "mind2web2.benchmark.tasks",
     "questions_of": "mind2web2.benchmark.tasks",
@@ -245,13 +199,11 @@ HOMES = {
     "CaptureRecord": "mind2web2.capture.models",
     "CaptureSettings": "mind2web2.capture.models",
     "PageCapturer": "mind2web2.capture.models",
-    "TroubleKind": "mind2web2.capture.models",
     "office_html": "mind2web2.capture.office",
     "FetchedDocument": "mind2web2.capture.page.documents",
     "text_of": "mind2web2.capture.pdf",
     "PlainConsole": "mind2web2.cli.console",
     "CrawlDisplay": "mind2web2.cli.crawl_display",
-    "duration_text": "mind2web2.cli.displays",
     "print_estimate": "mind2web2.cli.estimate",
     "prepare_settings": "mind2web2.cli.evaluate",
     "run_evaluation": "mind2web2.cli.evaluate_run",
@@ -260,9 +212,7 @@ HOMES = {
     "Subcommands": "mind2web2.cli.options",
     "sample_lines": "mind2web2.cli.results.corrections",
     "scorer_of": "mind2web2.cli.scorer_options",
-    "JudgeOutputError": "mind2web2.errors",
     "JudgeUnusableError": "mind2web2.errors",
-    "JudgmentMissingError": "mind2web2.errors",
     "MachineError": "mind2web2.errors",
     "Mind2Web2Error": "mind2web2.errors",
     "UsageError": "mind2web2.errors",
@@ -270,28 +220,14 @@ HOMES = {
     "Listener": "mind2web2.hooks",
     "ListenerOpener": "mind2web2.hooks",
     "Budget": "mind2web2.judge.budget",
-    "CachingJudge": "mind2web2.judge.caching",
     "CheckRecord": "mind2web2.judge.check_record",
-    "CHECKS_FOLDER": "mind2web2.judge.check_record",
-    "Fitness": "mind2web2.judge.check_record",
     "Judgment": "mind2web2.judge.judgment",
-    "judgment_key": "mind2web2.judge.judgment",
-    "SharingJudgmentStore": "mind2web2.judge.other_agents",
-    "AnswerLimits": "mind2web2.judge.permit",
     "AskedQuestion": "mind2web2.judge.protocol",
-    "QuestionContext": "mind2web2.judge.protocol",
-    "JudgeIdentity": "mind2web2.judge.record",
-    "JudgeRecord": "mind2web2.judge.record",
-    "REPLAY": "mind2web2.judge.record",
-    "replaying": "mind2web2.judge.spec",
     "JudgmentStore": "mind2web2.judge.store",
     "STORE_NAME": "mind2web2.judge.store",
     "text_tokens": "mind2web2.judge.tokens",
     "judgments_named": "mind2web2.judge.transfer",
-    "merged_store": "mind2web2.judge.transfer",
     "RunUsage": "mind2web2.judge.usage",
-    "TaskUsage": "mind2web2.judge.usage",
-    "ChatRequest": "mind2web2.llm_client.chat",
     "OwnPrice": "mind2web2.llm_client.chat",
     "Usage": "mind2web2.llm_client.chat",
     "own_prices": "mind2web2.llm_client.prices",
@@ -303,7 +239,6 @@ HOMES = {
     "Archive": "mind2web2.pages.archive",
     "DEFAULT_ARCHIVE_URL": "mind2web2.pages.archive",
     "default_barred": "mind2web2.pages.barred",
-    "screenshot_bytes": "mind2web2.pages.cache_files",
     "AgentCache": "mind2web2.pages.cited_pages",
     "TaskCitations": "mind2web2.pages.cited_pages",
     "crawl": "mind2web2.pages.crawl",
@@ -335,17 +270,14 @@ HOMES = {
     "Outcome": "mind2web2.rubric.verdicts",
     "PageCheck": "mind2web2.rubric.verdicts",
     "Quote": "mind2web2.rubric.verdicts",
-    "QuoteMatch": "mind2web2.rubric.verdicts",
     "Vote": "mind2web2.rubric.verdicts",
-    "vote_groups": "mind2web2.rubric.written_tree",
     "WrittenNode": "mind2web2.rubric.written_tree",
-    "ScriptRuns": "mind2web2.runs.again",
     "answer_locked": "mind2web2.runs.answer",
     "AnswerOutcome": "mind2web2.runs.answer",
+    "AskedJudge": "mind2web2.runs.asked_judge",
     "capture_settings": "mind2web2.runs.capturing",
     "Concurrency": "mind2web2.runs.concurrency",
     "judge_spec": "mind2web2.runs.named_judge",
-    "judge_settings": "mind2web2.runs.recorded_settings",
     "recorded_settings": "mind2web2.runs.recorded_settings",
     "AnswerRunner": "mind2web2.runs.run",
     "evaluate_work": "mind2web2.runs.run",
@@ -357,6 +289,7 @@ HOMES = {
     "Session": "mind2web2.runs.session",
     "RunSettings": "mind2web2.runs.settings",
     "SETTINGS": "mind2web2.runs.settings",
+    "StoredRuns": "mind2web2.runs.stored_runs",
     "MissingPages": "mind2web2.scoring.scorer",
     "DualSemaphore": "mind2web2.scripts.limits",
     "only_known": "mind2web2.scripts.loops",
@@ -369,16 +302,8 @@ HOMES = {
     "script_of": "mind2web2.scripts.rubric_script",
     "AuthorFile": "mind2web2.scripts.yaml_lines",
     "YamlFileError": "mind2web2.scripts.yaml_lines",
-    "share_by_task": "mind2web2.statistics.agreement",
-    "binomial_p_value": "mind2web2.statistics.paired",
     "Estimate": "mind2web2.statistics.paired",
-    "holm": "mind2web2.statistics.paired",
-    "paired_test": "mind2web2.statistics.paired",
     "PairedTest": "mind2web2.statistics.paired",
-    "share_of": "mind2web2.statistics.paired",
-    "bootstrap_intervals": "mind2web2.statistics.uncertainty",
-    "Interval": "mind2web2.statistics.uncertainty",
-    "wilson": "mind2web2.statistics.uncertainty",
     "Address": "mind2web2.urls.markdown",
     "AddressText": "mind2web2.urls.markdown",
     "lookup_key": "mind2web2.urls.parts",
@@ -398,7 +323,6 @@ HOMES = {
     "text_sha256": "mind2web2.utils.files",
     "write_whole": "mind2web2.utils.files",
     "hide_memory": "mind2web2.utils.hidden_keys",
-    "JsonObject": "mind2web2.utils.json_text",
     "mapping": "mind2web2.utils.json_text",
     "JUnitReport": "mind2web2.utils.junit",
     "check_name": "mind2web2.utils.names",
@@ -413,8 +337,6 @@ HOMES = {
     "dollars": "mind2web2.utils.text",
     "number": "mind2web2.utils.text",
     "percent": "mind2web2.utils.text",
-    "percent_within": "mind2web2.utils.text",
-    "points_within": "mind2web2.utils.text",
     "with_sign": "mind2web2.utils.text",
     "call_in_worker": "mind2web2.utils.workers",
     "end_after_call": "mind2web2.utils.workers",
@@ -422,11 +344,7 @@ HOMES = {
     "find_quote": "mind2web2.verification.quotes",
     "AskedClaim": "mind2web2.verification.run_questions",
     "AskedForm": "mind2web2.verification.run_questions",
-    "BinaryEvalResult": "mind2web2.verification.run_questions",
-    "ask_all": "mind2web2.verification.single_questions",
-    "GivenPage": "mind2web2.verification.single_questions",
     "GivenPages": "mind2web2.verification.single_questions",
-    "SingleQuestion": "mind2web2.verification.single_questions",
     "AnswerKey": "mind2web2.viewer.keys",
     "markdown_tree": "mind2web2.viewer.markdown",
     "write_view": "mind2web2.viewer.report",

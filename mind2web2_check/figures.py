@@ -10,7 +10,7 @@ from typing import Literal
 
 from pydantic import BaseModel
 
-from mind2web2.plugin import UsageError, percent_within, wilson
+from mind2web2.plugin import Estimate, UsageError
 from mind2web2_check.verdicts import StatementVerdict
 
 FigureName = Literal[
@@ -41,14 +41,14 @@ class Figure(BaseModel):
         """Return ``60% (44% to 75%) of 40`` for a share, and the number for a count."""
         if self.of is None:
             return f"{self.value:g}"
-        return f"{percent_within(self.value, self.low, self.high)} of {self.of}"
+        return f"{Estimate(self.value, self.low, self.high)} of {self.of}"
 
 
 def _share(hits: int, of: int) -> Figure | None:
     if not of:
         return None
-    low, high = wilson(hits / of, of)
-    return Figure(value=hits / of, low=low, high=high, of=of)
+    share = Estimate.of_share(hits, of)
+    return Figure(value=hits / of, low=share.low, high=share.high, of=of)
 
 
 def figures_of(

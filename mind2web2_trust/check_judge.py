@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import asyncio
 import json
 import sys
 from collections.abc import Sequence
@@ -15,10 +14,9 @@ from rich import box
 from rich.table import Table
 
 from mind2web2.plugin import (
-    CHECKS_FOLDER,
-    STORE_NAME,
+    AskedJudge,
     ChangedPages,
-    Estimate,
+    CheckRecord,
     PlainConsole,
     RunSettings,
     UsageError,
@@ -26,15 +24,12 @@ from mind2web2.plugin import (
     check_address,
     counted,
     dollars,
-    duration_text,
-    open_run,
     percent,
-    percent_within,
-    points_within,
     run_to_exit,
     settings_of,
 )
 from mind2web2_trust.judge_check.check import (
+    SOURCE,
     Checking,
     JudgeCheck,
     JudgeComparison,
@@ -68,12 +63,7 @@ def run(options: argparse.Namespace) -> int:
     judges = [_judge(settings, name) for name in options.judge_models or [settings.model]]
     if len({judge.model for judge in judges}) < len(judges):
         raise UsageError("name each --judge_model once")
-    requests = asyncio.Semaphore(settings.max_llm_requests)
-    checking = Checking(
-        labelled,
-        options.votes,
-        requests,
-    )
+    checking = Checking(labelled, options.votes)
     console = PlainConsole(outlives_reader=True)
     check = _Check(
         settings,
@@ -117,10 +107,6 @@ class _Check:
     def results_root(self) -> Path:
         return self.settings.paths.eval_results_root
 
-    @property
-    def store_path(self) -> Path:
-        return self.results_root / CHECKS_FOLDER / STORE_NAME
-
 
 def _chosen_cases(options: argparse.Namespace) -> LabelledSet:
     """Return the cases that the options choose.
@@ -145,7 +131,7 @@ async def _run_check(check: _Check) -> int:
     found = [quality(check) for check in checks]
     for each in found:
         if check.is_recorded and (record := each.record()) is not None:
-            record.keep(check.results_root, each.check.judge)
+            record.keep(check.results_root, each.check.judge.identity)
     show = _print_json if check.is_json else _print_text
     show(check, found, comparisons(checks))
     below = _below(found, check.least_share)
@@ -169,15 +155,11 @@ async def _ask_judges(check: _Check) -> list[JudgeCheck]:
         asking = replace(checking, on_reply=advance)
         for settings in check.judges:
             # A session for each, so that each has counts of its own.
-            async with (
-                open_run(settings, check.store_path) as session,
-                session.at_work(),
-            ):
-                done = await asking.of(session.judge)
-            for problem in session.problems:
-                console.print_line(f"Warning: {problem}")
+            folder = CheckRecord.folder(check.results_root)
+            async with AskedJudge.opened(settings, folder, SOURCE) as judge:
+                done = await asking.of(judge)
             if all(outcome.is_right is None for outcome in done.outcomes):
-                session.judge.raise_if_unusable()
+                judge.raise_if_unusable()
             checks.append(done)
     return checks
 
@@ -199,7 +181,7 @@ def _print_text(
 
 
 def _changed_pages(found: Quality) -> list[ChangedPages]:
-    model = found.check.judge.model
+    model = found.check.name
     return [each for each in changed_pages() if each.judge == model]
 
 
@@ -244,7 +226,7 @@ def _print_quality(console: PlainConsole, found: Quality) -> None:
     labelled = check.labelled
     name = "labels" if labelled.is_outside else f"set {labelled.version}"
     which = f"{name} ({labelled.digest}), {counted(len(labelled.cases), 'case')}"
-    console.print_line(f"{' '.join(check.judge.in_words())}: {which}")
+    console.print_line(f"{' '.join(check.judge.identity.in_words())}: {which}")
     # The longest name of a category leaves no room for more in 80 columns.
     table = Table(box=box.SIMPLE_HEAD, padding=0, show_edge=False)
     table.add_column("category", no_wrap=True)
@@ -258,14 +240,14 @@ def _print_quality(console: PlainConsole, found: Quality) -> None:
         table.add_row(
             f"{name}{mark}",
             f"{own.right}/{own.cases}",
-            _share_text(own.accuracy).replace("%", "").replace(" (", "% ("),
+            str(own.accuracy).replace("%", "").replace(" (", "% ("),
             *("-" if share.value is None else percent(share.value) for share in errors),
         )
     console.print(table)
     console.print_line(
-        f"Right: {_share_text(overall.accuracy)}. False claims accepted: "
-        f"{_share_text(overall.false_accepted)}. True claims rejected: "
-        f"{_share_text(overall.true_rejected)}.",
+        f"Right: {overall.accuracy}. False claims accepted: "
+        f"{overall.false_accepted}. True claims rejected: "
+        f"{overall.true_rejected}.",
     )
     if labelled.is_outside and found.balanced_accuracy is not None:
         console.print_line(f"Balanced accuracy: {percent(found.balanced_accuracy)}.")
@@ -275,8 +257,7 @@ def _print_quality(console: PlainConsole, found: Quality) -> None:
             f"{', '.join(found.weak)}.",
         )
     console.print_line(
-        f"Invalid replies: {check.repairs} asked again, {found.invalid} never valid. Refused: "
-        f"{found.declined}.",
+        f"Invalid replies: {check.judge.repairs} asked again. Refused: {found.declined}.",
     )
     for outcome in found.wrong[:_WRONG_SHOWN]:
         case, right, given = (
@@ -294,25 +275,19 @@ def _print_quality(console: PlainConsole, found: Quality) -> None:
         console.print_line(
             f"No reply, so not counted: {counted(count, 'case')}: {reason}",
         )
-    used = check.usage.asked + check.usage.reused
-    reused = check.usage.reused.judgments
+    usage = check.judge.usage
+    used, reused = usage.asked + usage.reused, usage.reused.judgments
     cost = "price unknown" if used.cost_usd is None else dollars(used.cost_usd)
     console.print_line(
         f"{counted(used.judgments, 'judgment')}, {used.input_tokens:,} tokens in, "
-        f"{used.output_tokens:,} out, {cost}. {reused:,} of them were stored and cost nothing "
-        f"now. Took {duration_text(check.seconds)}.",
+        f"{used.output_tokens:,} out, {cost}. {reused:,} of them were stored and cost nothing now. "
+        f"Took {check.seconds:.0f} s.",
     )
 
 
 def _print_comparison(console: PlainConsole, comparison: JudgeComparison) -> None:
-    test = comparison.test
-    low, high = (None, None) if test.interval is None else (test.interval.low, test.interval.high)
     console.print_line(
         f"Accuracy of {comparison.second.name} minus that of {comparison.first.name}: "
-        f"{points_within(test.difference, low, high)}, p = {comparison.holm_p:.2g}, over "
+        f"{comparison.test}, p = {comparison.holm_p:.2g}, over "
         f"{counted(comparison.cases, 'case')}.",
     )
-
-
-def _share_text(found: Estimate) -> str:
-    return percent_within(found.value, found.low, found.high)

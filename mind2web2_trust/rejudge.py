@@ -7,37 +7,30 @@ import hashlib
 import json
 import re
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import nullcontext, redirect_stdout
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from mind2web2.plugin import (
-    Figure,
-    JudgeAgreement,
-    Judging,
+    JudgedAgain,
     LoadedResult,
     PlainConsole,
-    Repeatability,
     RunSettings,
     StrongSample,
     TaskWork,
     UsageError,
+    agent_answers,
     budget_of,
     check_name,
     counted,
     endpoint_of,
-    judge_agreement,
     judge_spec,
     latest_results,
-    number,
-    percent,
-    percent_within,
     prepare_settings,
     print_estimate,
     recorded_settings,
-    repeatability,
     require_results,
     run_evaluation,
     sample_lines,
@@ -63,7 +56,6 @@ class _Agent:
     name: str
     settings: RunSettings
     work: list[TaskWork]
-    counted: Judging
     folder: Path
     times: int
     is_other: bool
@@ -90,20 +82,23 @@ def run(options: argparse.Namespace) -> int:
             status = _judge_all(agent)
     if status not in (0, 1):
         return status
-    console = PlainConsole()
     if options.sample is not None:
-        if options.json:
-            console.print_json(figures.model_dump_json())
-            return status
-        for text in sample_lines(agent.name, figures):
-            console.print_line(text)
-        return status
-    found = _figures_of(agent)
-    if options.json:
-        console.print_json(json.dumps(asdict(found)))
+        lines, content = sample_lines(agent.name, figures), figures.model_dump_json()
     else:
-        _print(console, found)
+        roots = [agent.folder / str(number) for number in _numbers(agent)]
+        found = JudgedAgain.read(agent.name, agent.settings.paths.eval_results_root, roots)
+        lines, content = found.lines(), json.dumps(asdict(found))
+    _print(lines, content, is_json=options.json)
     return status
+
+
+def _print(lines: Iterable[str], content: str, *, is_json: bool) -> None:
+    console = PlainConsole()
+    if is_json:
+        console.print_json(content)
+        return
+    for text in lines:
+        console.print_line(text)
 
 
 # The work that is judged again
@@ -127,8 +122,8 @@ def _agent(options: argparse.Namespace) -> _Agent:
             "--judge_base_url"
         )
     own = prepare_settings(own)
-    counted = Judging.read(paths.eval_results_root, name)
-    scored = counted.scores()
+    answers = agent_answers(paths.eval_results_root, name)
+    scored = {(each.task_id, each.answer_name) for each in answers if each.score is not None}
     work = [
         replace(
             task,
@@ -144,7 +139,7 @@ def _agent(options: argparse.Namespace) -> _Agent:
     digest = hashlib.sha256(record.model_dump_json().encode()).hexdigest()[:8]
     folder = options.rejudged_root / f"{re.sub(r'[^A-Za-z0-9.-]+', '_', record.model)}-{digest}"
     times = options.times or (1 if is_other else _TIMES)
-    return _Agent(name, own, work, counted, folder, times, is_other)
+    return _Agent(name, own, work, folder, times, is_other)
 
 
 def _inherit_judge(named: RunSettings, newest: LoadedResult | None) -> tuple[dict[str, Any], bool]:
@@ -153,9 +148,7 @@ def _inherit_judge(named: RunSettings, newest: LoadedResult | None) -> tuple[dic
     The judge does, unless the command line names one. Also return whether it does.
     """
     made_from = None if newest is None else newest.content.provenance
-    made = RunSettings()
-    if made_from is not None:
-        made = replace(made, **recorded_settings(made_from))  # type: ignore[arg-type]  # by name
+    made = RunSettings() if made_from is None else recorded_settings(made_from)
     of_script = {
         "as_of": named.as_of or made.as_of,
         "allow_private_network": made.allow_private_network,
@@ -274,92 +267,3 @@ def _print_estimate(agent: _Agent, work: Sequence[TaskWork], times: int) -> int:
     PlainConsole().print_line(f"{agent.name}: each of {counted(times, 'judgment')} takes:")
     print_estimate(settings, agent.name, settings.paths, list(work))
     return 0
-
-
-# The figures
-
-
-@dataclass(frozen=True)
-class _Figures:
-    """The figures of the judgments of an agent's answers, as ``--json`` prints them.
-
-    Args:
-        judges: of the results, and of the judgments.
-        repeatability: ``None`` where each answer was judged once.
-        agreement: of both judges, ``None`` where they are one.
-    """
-
-    agent: str
-    judges: tuple[str, str]
-    repeatability: Repeatability | None
-    agreement: JudgeAgreement | None
-
-
-def _figures_of(agent: _Agent) -> _Figures:
-    judgings = [Judging.read(agent.folder / str(number), agent.name) for number in _numbers(agent)]
-    judges = (_judges(agent.counted), _judges(judgings[0]))
-    has_other = judges[0] != judges[1] or len(judgings) == 1
-    return _Figures(
-        agent.name,
-        judges,
-        repeatability(judgings) if len(judgings) > 1 else None,
-        judge_agreement(agent.counted, judgings[0]) if has_other else None,
-    )
-
-
-def _judges(judging: Judging) -> str:
-    named = {each.facts.judge or "unknown" for each in judging.answers if each.score is not None}
-    return "; ".join(sorted(named))
-
-
-def _print(console: PlainConsole, found: _Figures) -> None:
-    if found.repeatability is not None:
-        for text in _repeated_lines(found.judges[1], found.repeatability):
-            console.print_line(f"{found.agent}: {text}")
-    if found.agreement is not None and found.agreement.leaves:
-        for text in _agreement_lines(found.judges, found.agreement):
-            console.print_line(f"{found.agent}: {text}")
-
-
-def _repeated_lines(judge: str, found: Repeatability) -> Iterator[str]:
-    means = ", ".join(map(percent, found.means))
-    answers = counted(found.answers, "answer")
-    yield (
-        f"partial completion of {answers}, judged {counted(len(found.means), 'time')} by "
-        f"{judge}: {means}."
-    )
-    yield (
-        f"two judgments of a leaf differ at {_percent_text(found.flip_rate)}: "
-        f"of {counted(found.leaves, 'leaf')} decided every time, {found.ever_flipped} of them not "
-        "alike."
-    )
-
-
-def _agreement_lines(judges: tuple[str, str], found: JudgeAgreement) -> Iterator[str]:
-    share = _percent_text(found.agreement)
-    kappa = _coefficient(found.kappa)
-    ac1 = _coefficient(found.ac1)
-    yield (
-        f"{judges[1]} agrees with the results ({judges[0]}) at {share} of "
-        f"{counted(found.leaves, 'leaf')}; kappa {kappa}, AC1 {ac1}."
-    )
-    such = f", such as {', '.join(found.examples)}" if found.examples else ""
-    yield (
-        f"only the results pass {found.only_first}, only {judges[1]} passes "
-        f"{found.only_second}{such}."
-    )
-    if found.means is not None:
-        by_results, by_other = found.means
-        yield f"partial completion {percent(by_results)}, by {judges[1]} {percent(by_other)}."
-
-
-def _percent_text(figure: Figure) -> str:
-    return percent_within(figure.value, figure.low, figure.high)
-
-
-def _coefficient(figure: Figure) -> str:
-    if figure.value is None:
-        return "unknown"
-    if figure.low is None or figure.high is None:
-        return number(figure.value)
-    return f"{number(figure.value)} ({number(figure.low)} to {number(figure.high)})"

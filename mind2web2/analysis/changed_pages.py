@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import glob
 import logging
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from mind2web2.results.result_file import ResultFile
 from mind2web2.rubric.written_tree import WrittenNode
+from mind2web2.statistics.agreement import share_by_task
 from mind2web2.utils.files import read_regular_file, write_whole
 from mind2web2.utils.text import percent
 
@@ -37,6 +38,13 @@ class Share(BaseModel):
     value: float | None = None
     low: float | None = None
     high: float | None = None
+
+    @classmethod
+    def of(cls, pages: Sequence[tuple[float, float]]) -> Self:
+        """Return the share of hits among the replies of each page."""
+        found = share_by_task(pages)
+        count = round(sum(replies for _, replies in pages))
+        return cls(count=count, value=found.value, low=found.low, high=found.high)
 
     def __str__(self) -> str:
         """Return the share in words."""

@@ -15,9 +15,8 @@ from mind2web2.results.scored_answer import ScoredAnswer
 from mind2web2.statistics.paired import (
     DRAWS,
     METHOD,
+    PairedTest,
     detectable_difference,
-    holm,
-    paired_test,
 )
 from mind2web2.statistics.uncertainty import (
     LEVEL,
@@ -192,7 +191,7 @@ def _pairs(metrics: Mapping[str, Mapping[str, SampledMetric]], name: str) -> lis
         _pair((first, second), metrics[first][name], metrics[second][name])
         for first, second in combinations(metrics, 2)
     ]
-    adjusted = holm([pair.p_holm for pair in pairs])
+    adjusted = PairedTest.adjusted([pair.p_holm for pair in pairs])
     return [
         pair.model_copy(update={"p_holm": round(p_holm, _P_DIGITS), "clear": p_holm < 1 - LEVEL})
         for pair, p_holm in zip(pairs, adjusted, strict=True)
@@ -204,7 +203,7 @@ def _pair(agents: tuple[str, str], first: SampledMetric, second: SampledMetric) 
     tasks = sorted(first.values.keys() & second.values.keys(), key=natural_key)
     sides = [[metric.of_task(task) for task in tasks] for metric in (first, second)]
     by_task = {task: other - one for task, one, other in zip(tasks, *sides, strict=True)}
-    test = paired_test(list(by_task.values()), _limits(first.limits, second.limits))
+    test = PairedTest.of(list(by_task.values()), _limits(first.limits, second.limits))
     reason = too_few(len(tasks))
     if reason is None and test.interval is None:
         reason = "the difference is the same at every task"

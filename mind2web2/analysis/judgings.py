@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean
@@ -12,16 +12,10 @@ from mind2web2.results.known_answers import agent_answers
 from mind2web2.results.result_file import ResultFile
 from mind2web2.results.scored_answer import ScoredAnswer
 from mind2web2.results.stored_results import latest_results
-from mind2web2.statistics.agreement import CELLS, agreement, coefficient
-from mind2web2.statistics.paired import cohen_kappa, gwet_ac1
-from mind2web2.statistics.uncertainty import (
-    Limits,
-    Statistic,
-    VarianceFigures,
-    bootstrap_intervals,
-    nested_variance,
-    sums_of,
-)
+from mind2web2.statistics.agreement import Cells, figures_of, share_by_task
+from mind2web2.statistics.paired import Estimate
+from mind2web2.statistics.uncertainty import VarianceFigures, nested_variance
+from mind2web2.utils.text import counted, number, percent
 
 _EXAMPLES = 5
 
@@ -77,19 +71,15 @@ class Judging:
             if one.score is not None
         }
 
+    def judges(self) -> str:
+        """Return the judges of the answers with a score."""
+        named = {one.facts.judge or "unknown" for one in self.answers if one.score is not None}
+        return "; ".join(sorted(named))
+
 
 def _leaf_name(place: tuple[str, str, str]) -> str:
     task_id, answer_name, leaf = place
     return "/".join((task_id, answer_name.removesuffix(".md"), leaf))
-
-
-@dataclass(frozen=True, slots=True)
-class Figure:
-    """A statistic with its interval over tasks, ``None`` where it is unknown."""
-
-    value: float | None
-    low: float | None
-    high: float | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,8 +99,20 @@ class Repeatability:
     variance: VarianceFigures | None
     judge_share_of_variance: float | None
     leaves: int
-    flip_rate: Figure
+    flip_rate: Estimate
     ever_flipped: int
+
+    def lines(self, judge: str) -> Iterator[str]:
+        """Yield the figures in sentences."""
+        means = ", ".join(map(percent, self.means))
+        yield (
+            f"partial completion of {counted(self.answers, 'answer')}, judged "
+            f"{counted(len(self.means), 'time')} by {judge}: {means}."
+        )
+        yield (
+            f"two judgments of a leaf differ at {self.flip_rate}: of {counted(self.leaves, 'leaf')} "
+            f"decided every time, {self.ever_flipped} of them not alike."
+        )
 
 
 def repeatability(judgings: Sequence[Judging]) -> Repeatability:
@@ -121,16 +123,15 @@ def repeatability(judgings: Sequence[Judging]) -> Repeatability:
     for place in shared:
         by_task.setdefault(place[0], []).append([own[place] for own in scores])
     places = _places_judged_each_time([judging.leaves for judging in judgings])
-    rows: dict[str, list[float]] = {}
+    rows: dict[str, tuple[float, float]] = {}
     ever = 0
     for leaf in places:
         passed = sum(judging.leaves[leaf].passed for judging in judgings)
         ever += 0 < passed < len(judgings)
         # The share of pairs of judgments that differ.
         flipped = passed * (len(judgings) - passed) / (len(judgings) * (len(judgings) - 1) / 2)
-        row = rows.setdefault(leaf[0], [0.0, 0.0])
-        row[0] += flipped
-        row[1] += 1
+        flips, leaves = rows.get(leaf[0], (0.0, 0.0))
+        rows[leaf[0]] = flips + flipped, leaves + 1
     variance = nested_variance(list(by_task.values()))
     share = None if variance is None else variance.judge_share()
     means = [fmean(own[place] for place in shared) for own in scores if shared]
@@ -140,7 +141,7 @@ def repeatability(judgings: Sequence[Judging]) -> Repeatability:
         variance=None if variance is None else variance.figures(),
         judge_share_of_variance=None if share is None else round(share, 6),
         leaves=len(places),
-        flip_rate=_figure(rows, lambda sums: sums[0] / sums[1], (0.0, 1.0)),
+        flip_rate=share_by_task(list(rows.values())),
         ever_flipped=ever,
     )
 
@@ -158,25 +159,43 @@ class JudgeAgreement:
     leaves: int
     only_first: int
     only_second: int
-    agreement: Figure
-    kappa: Figure
-    ac1: Figure
+    agreement: Estimate
+    kappa: Estimate
+    ac1: Estimate
     means: list[float] | None
     examples: list[str]
+
+    def lines(self, judges: tuple[str, str]) -> Iterator[str]:
+        """Yield the figures in sentences."""
+        of_results, other = judges
+        yield (
+            f"{other} agrees with the results ({of_results}) at {self.agreement} of "
+            f"{counted(self.leaves, 'leaf')}; kappa {_coefficient(self.kappa)}, AC1 "
+            f"{_coefficient(self.ac1)}."
+        )
+        such = f", such as {', '.join(self.examples)}" if self.examples else ""
+        yield (
+            f"only the results pass {self.only_first}, only {other} passes "
+            f"{self.only_second}{such}."
+        )
+        if self.means is not None:
+            by_results, by_other = map(percent, self.means)
+            yield f"partial completion {by_results}, by {other} {by_other}."
 
 
 def judge_agreement(first: Judging, second: Judging) -> JudgeAgreement:
     """Compare two judges on the leaves that both decided."""
     cells: Counter[tuple[bool, bool]] = Counter()
-    rows: dict[str, list[float]] = {}
+    by_task: dict[str, Cells] = {}
     examples = []
     places = _places_judged_each_time([first.leaves, second.leaves])
     for place in places:
         verdicts = first.leaves[place].passed, second.leaves[place].passed
         cells[verdicts] += 1
-        rows.setdefault(place[0], [0.0] * 4)[CELLS.index(verdicts)] += 1
+        by_task.setdefault(place[0], Cells()).add(*verdicts)
         if verdicts[0] != verdicts[1]:
             examples.append(_leaf_name(place))
+    figures = figures_of(by_task)
     one, other = first.scores(), second.scores()
     shared = [place for place in one if place in other]
     means = [fmean(own[place] for place in shared) for own in (one, other) if shared]
@@ -184,9 +203,9 @@ def judge_agreement(first: Judging, second: Judging) -> JudgeAgreement:
         leaves=len(places),
         only_first=cells[True, False],
         only_second=cells[False, True],
-        agreement=_figure(rows, agreement, (0.0, 1.0)),
-        kappa=_figure(rows, coefficient(cohen_kappa)),
-        ac1=_figure(rows, coefficient(gwet_ac1)),
+        agreement=figures.agreement,
+        kappa=figures.kappa,
+        ac1=figures.ac1,
         means=means or None,
         examples=examples[:_EXAMPLES],
     )
@@ -200,18 +219,48 @@ def _places_judged_each_time(judgings: Sequence[Leaves]) -> list[tuple[str, str,
     ]
 
 
-def _figure(
-    rows: Mapping[str, Sequence[float]], statistic: Statistic, limits: Limits = None
-) -> Figure:
-    """Return a statistic of sums over tasks with its interval.
+@dataclass(frozen=True, slots=True)
+class JudgedAgain:
+    """The judgments of an agent's answers, as ``mind2web2 rejudge --json`` prints them.
 
-    Leaves of one task are not independent.
+    Args:
+        judges: of the results, and of the judgments.
+        repeatability: ``None`` where each answer was judged once.
+        agreement: of both judges, ``None`` where they are one.
     """
-    if not rows:
-        return Figure(None, None, None)
-    columns = list(rows.values())
-    (interval,) = bootstrap_intervals(columns, [(statistic, limits)])
-    value = round(statistic(sums_of(columns)), 6)
-    if interval is None:
-        return Figure(value, None, None)
-    return Figure(value, round(interval.low, 6), round(interval.high, 6))
+
+    agent: str
+    judges: tuple[str, str]
+    repeatability: Repeatability | None
+    agreement: JudgeAgreement | None
+
+    @classmethod
+    def read(cls, agent: str, eval_results_root: Path, again: Sequence[Path]) -> JudgedAgain:
+        """Return the figures of an agent's results and those under other roots."""
+        counts = Judging.read(eval_results_root, agent)
+        judgings = [Judging.read(root, agent) for root in again]
+        judges = (counts.judges(), judgings[0].judges())
+        has_other = judges[0] != judges[1] or len(judgings) == 1
+        return cls(
+            agent,
+            judges,
+            repeatability(judgings) if len(judgings) > 1 else None,
+            judge_agreement(counts, judgings[0]) if has_other else None,
+        )
+
+    def lines(self) -> Iterator[str]:
+        """Yield the figures in sentences."""
+        if self.repeatability is not None:
+            for text in self.repeatability.lines(self.judges[1]):
+                yield f"{self.agent}: {text}"
+        if self.agreement is not None and self.agreement.leaves:
+            for text in self.agreement.lines(self.judges):
+                yield f"{self.agent}: {text}"
+
+
+def _coefficient(figure: Estimate) -> str:
+    if figure.value is None:
+        return "unknown"
+    if figure.low is None or figure.high is None:
+        return number(figure.value)
+    return f"{number(figure.value)} ({number(figure.low)} to {number(figure.high)})"

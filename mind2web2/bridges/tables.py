@@ -27,7 +27,7 @@ from mind2web2.results.stored_results import (
     latest_result,
     latest_results,
 )
-from mind2web2.rubric.written_tree import LeafPlace, vote_groups
+from mind2web2.rubric.written_tree import LeafPlace
 from mind2web2.utils.files import replaced_file
 
 _CONTROLS = re.compile(r"[\x00-\x1f\x7f-\x9f]")
@@ -314,7 +314,7 @@ def _leaf_record(
 ) -> LeafRecord:
     leaf = place.leaf
     evidence = leaf.evidence
-    votes = [vote for group in (vote_groups(evidence) if evidence else ()) for vote in group]
+    votes = [vote for group in (evidence.vote_groups() if evidence else ()) for vote in group]
     opinions = [vote.supported for vote in votes if not vote.declined]
     checks = evidence.pages if evidence else ()
     supporting = [check.url for check in checks if check.outcome == "supported"]

@@ -19,7 +19,7 @@ log = logging.getLogger(__name__)
 
 # The last checks of judges are kept among the folders of agents, whose names do not begin with a
 # dot.
-CHECKS_FOLDER = ".judge_checks"
+_CHECKS_FOLDER = ".judge_checks"
 # Below it, a difference between agents shrinks to less than 80%, and takes over 1.5 times as many
 # tasks.
 LEAST_ACCURACY = 0.9
@@ -110,6 +110,11 @@ class CheckRecord(BaseModel):
             "scores (docs/trust.md)"
         )
 
+    @staticmethod
+    def folder(results_root: Path) -> Path:
+        """Return the folder of the checks of judges, beside the results."""
+        return results_root / _CHECKS_FOLDER
+
     def keep(self, results_root: Path, judge: JudgeIdentity) -> None:
         """Write the check beside the results; a sample replaces no check of the whole set.
 
@@ -147,7 +152,7 @@ def last_check(results_root: Path, judge: JudgeIdentity) -> CheckRecord | None:
 
 
 def _check_path(results_root: Path, judge: JudgeIdentity) -> Path:
-    return results_root / CHECKS_FOLDER / f"{check_file_stem(judge)}.json"
+    return CheckRecord.folder(results_root) / f"{check_file_stem(judge)}.json"
 
 
 def check_file_stem(judge: JudgeIdentity) -> str:

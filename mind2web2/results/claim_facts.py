@@ -13,7 +13,7 @@ from mind2web2.rubric.verdicts import (
     PageCheck,
     QuoteMatch,
 )
-from mind2web2.rubric.written_tree import WrittenNode, vote_groups
+from mind2web2.rubric.written_tree import WrittenNode
 
 QUOTE_MATCHES: tuple[QuoteMatch, ...] = get_args(QuoteMatch)
 Reservation = Literal["page_not_had", "suspect_page", "declined", "flagged", "error"]
@@ -55,7 +55,7 @@ def claim_facts(leaf: WrittenNode) -> ClaimFacts:
     is_voted = is_split = is_declined = False
     quotes: list[QuoteMatch] = []
     # Plain loops: a benchmark has tens of thousands of leaves.
-    for votes in vote_groups(evidence):
+    for votes in evidence.vote_groups():
         opinions = supporting = 0
         for vote in votes:
             if vote.declined:

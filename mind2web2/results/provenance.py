@@ -13,6 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from mind2web2 import __version__
 from mind2web2.judge.record import (
+    REPLAY,
     JudgeRecord,
     JudgmentSource,
 )
@@ -106,6 +107,16 @@ class Provenance(BaseModel):
     served: tuple[Served, ...] = ()
     inputs: ScriptInputs = ScriptInputs()
     replayed_from: JudgmentSource | None = None
+
+    def is_judged_like(self, other: Provenance) -> bool:
+        """Tell whether the same judge is asked in the same words; a replay names no server."""
+        return self._asked_beside(other) == other._asked_beside(self)
+
+    def _asked_beside(self, other: Provenance) -> tuple[JudgeRecord, str]:
+        judge = self.judge
+        if REPLAY in (judge.provider, other.judge.provider):
+            judge = judge.model_copy(update={"provider": REPLAY, "endpoint": REPLAY})
+        return judge, self.settings_sha256
 
 
 def served_by(served: Iterable[tuple[str | None, str | None]]) -> tuple[Served, ...]:

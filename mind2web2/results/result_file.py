@@ -28,7 +28,7 @@ from mind2web2.rubric.verdicts import (
     Vote,
     aggregate,
 )
-from mind2web2.rubric.written_tree import WrittenNode, WrittenScore, read_tree, vote_groups
+from mind2web2.rubric.written_tree import WrittenNode, WrittenScore, read_tree
 from mind2web2.utils.json_text import JsonObject, mapping, read_leniently
 
 if TYPE_CHECKING:
@@ -322,7 +322,7 @@ class ResultFile(BaseModel):
 
     def _votes(self) -> Iterator[Vote]:
         for leaf in self.leaves():
-            for votes in vote_groups(leaf.grounds):
+            for votes in leaf.grounds.vote_groups():
                 yield from votes
 
     # The checksum

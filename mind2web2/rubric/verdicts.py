@@ -301,6 +301,10 @@ class Evidence(BaseModel):
     flags: tuple[Flag, ...] = ()
     prerequisites: tuple[str, ...] = ()
 
+    def vote_groups(self) -> list[tuple[Vote, ...]]:
+        """Return the votes on the answer, and those on each page."""
+        return [self.votes, *[check.votes for check in self.pages]]
+
 
 NO_EVIDENCE = Evidence(decided_by="script")
 

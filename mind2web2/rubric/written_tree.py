@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator
 from typing import Annotated, Literal, NamedTuple
 
 from pydantic import BaseModel, ConfigDict, Field, StrictBool, ValidationError
 
-from mind2web2.rubric.verdicts import NO_EVIDENCE, Evidence, Outcome, Status, Vote
+from mind2web2.rubric.verdicts import NO_EVIDENCE, Evidence, Outcome, Status
 from mind2web2.utils.json_text import JsonObject, mappings, read_leniently
 
 WrittenScore = Annotated[float, Field(strict=True, ge=0, le=1, allow_inf_nan=False)]
@@ -183,8 +183,3 @@ def _read_node(fields: JsonObject, children: tuple[WrittenNode, ...]) -> Written
     if is_known and needed <= node.model_fields_set:
         return node
     return node.model_copy(update={"is_sound": False})
-
-
-def vote_groups(evidence: Evidence) -> list[Sequence[Vote]]:
-    """Return the votes on the answer, and those on each page."""
-    return [evidence.votes, *[check.votes for check in evidence.pages]]

@@ -8,8 +8,8 @@ from mind2web2.results.provenance import Provenance
 from mind2web2.runs.settings import RunSettings, as_of
 
 
-def recorded_settings(made_from: Provenance) -> dict[str, object]:
-    """Return the values of the settings, by their names."""
+def recorded_settings(made_from: Provenance) -> RunSettings:
+    """Return these settings, and the defaults of the others."""
     judge, as_of_then = made_from.judge, made_from.inputs.as_of
     recorded = _of_judge(judge) | {
         "no_screenshots": judge.max_images == 0,
@@ -20,10 +20,10 @@ def recorded_settings(made_from: Provenance) -> dict[str, object]:
         recorded["judgments"] = made_from.replayed_from.path
     elif as_of_then:
         recorded["as_of"] = as_of(str(as_of_then))
-    return recorded
+    return RunSettings(**recorded)  # type: ignore[arg-type]  # by their names
 
 
-def judge_settings(judge: JudgeRecord) -> RunSettings:
+def recorded_judge(judge: JudgeRecord) -> RunSettings:
     """Return settings that name this judge, and nothing else."""
     return RunSettings(**_of_judge(judge))  # type: ignore[arg-type]  # by their names
 

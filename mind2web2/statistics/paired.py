@@ -34,6 +34,7 @@ from mind2web2.statistics.uncertainty import (
     limit_interval,
     wilson,
 )
+from mind2web2.utils.text import percent, points, points_range
 
 DRAWS = 20_000
 # Up to so many tasks all 2^n sign patterns are enumerated, beyond so many as DRAWS are drawn.
@@ -60,6 +61,21 @@ class Estimate:
     low: float | None = None
     high: float | None = None
 
+    def __str__(self) -> str:
+        """Return a share in words, such as ``60% (44% to 75%)``."""
+        if self.value is None:
+            return "an unknown share"
+        if self.low is None or self.high is None:
+            return percent(self.value)
+        return f"{percent(self.value)} ({percent(self.low)} to {percent(self.high)})"
+
+    @classmethod
+    def of_share(cls, hits: float, items: float) -> Estimate:
+        """Return a share with Wilson's score interval (1927); unknown without an item."""
+        if not items:
+            return cls(None)
+        return cls(hits / items, *wilson(hits / items, items))
+
     @classmethod
     def around(cls, value: float, standard_error: float, limits: tuple[float, float]) -> Estimate:
         """Return the normal interval around an estimate, cut at the limits of its range."""
@@ -82,25 +98,6 @@ class Pair:
     one: bool
     other: bool
     weight: float = 1.0
-
-
-def share_of(hits: Sequence[bool], weights: Sequence[float] | None = None) -> Estimate:
-    """Return a weighted proportion with Wilson's score interval (Wilson 1927).
-
-    With weights, the number of items is the effective one, (sum w)^2 / sum w^2 (Kish 1965).
-    """
-    if not hits:
-        return UNKNOWN
-    if weights is None:
-        weights = [1.0] * len(hits)
-    weights_of_hits = []
-    for hit, weight in zip(hits, weights, strict=True):
-        if hit:
-            weights_of_hits.append(weight)
-    total = sum(weights)
-    proportion = sum(weights_of_hits) / total
-    low, high = wilson(proportion, _effective_number(weights))
-    return Estimate(proportion, low, high)
 
 
 def _effective_number(weights: Sequence[float]) -> float:
@@ -235,15 +232,30 @@ class PairedTest:
     interval: Interval | None
     is_exact: bool
 
+    def __str__(self) -> str:
+        """Return a difference of shares in words, such as ``+5 points (-3 to +12 points)``."""
+        if self.interval is None:
+            return points(self.difference)
+        return f"{points(self.difference)} ({points_range(self.interval.low, self.interval.high)})"
 
-def paired_test(
-    differences: Sequence[float], limits: Limits = None, seed: int = SEED
-) -> PairedTest:
-    """Test whether the mean of independent differences is 0.
+    @classmethod
+    def of(
+        cls, differences: Sequence[float], limits: Limits = None, seed: int = SEED
+    ) -> PairedTest:
+        """Test whether the mean of independent differences is 0.
 
-    Args:
-        limits: the least and the greatest possible difference, where there are any.
-    """
+        Args:
+            limits: the least and the greatest possible difference, where there are any.
+        """
+        return _paired_test(differences, limits, seed)
+
+    @staticmethod
+    def adjusted(p_values: Sequence[float]) -> list[float]:
+        """Return p-values adjusted for being several (Holm 1979), in the given order."""
+        return _holm(p_values)
+
+
+def _paired_test(differences: Sequence[float], limits: Limits, seed: int) -> PairedTest:
     if not differences:
         return PairedTest(0.0, None, None, is_exact=True)
     mean = fmean(differences)
@@ -262,7 +274,7 @@ def paired_test(
     weight_of_ties = 1 if len(differences) >= MIN_TASKS else 2
     if is_binomial:
         positive = sum(value > 0 for value in moved)
-        p_value = binomial_p_value(positive, len(moved), weight_of_ties)
+        p_value = _binomial_p_value(positive, len(moved), weight_of_ties)
     elif is_enumerated:
         of_moved = _subset_sums(moved, seed)
         p_value = _sign_flip_p_value(mean, of_moved, weight_of_ties)
@@ -273,7 +285,7 @@ def paired_test(
     return PairedTest(mean, p_value, interval, is_exact)
 
 
-def binomial_p_value(positive: int, total: int, weight_of_ties: int = 1) -> float:
+def _binomial_p_value(positive: int, total: int, weight_of_ties: int = 1) -> float:
     """Return the two-sided mid-p-value of equal chances (McNemar's for discordant pairs)."""
     fewer = min(positive, total - positive)
     more_extreme = sum(math.comb(total, k) for k in range(fewer))
@@ -412,8 +424,7 @@ def _subsets(count: int, seed: int) -> list[tuple[bytes, int]]:
     return subsets
 
 
-def holm(p_values: Sequence[float]) -> list[float]:
-    """Return p-values adjusted for being several (Holm 1979), in the given order."""
+def _holm(p_values: Sequence[float]) -> list[float]:
     adjusted = [0.0] * len(p_values)
     greatest = 0.0
     places = sorted(range(len(p_values)), key=lambda place: p_values[place])

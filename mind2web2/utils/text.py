@@ -64,15 +64,6 @@ def percent(share: float) -> str:
     return f"{fixed(100 * share, 0)}%"
 
 
-def percent_within(share: float | None, low: float | None, high: float | None) -> str:
-    """Return a share with its interval, such as ``60% (44% to 75%)``."""
-    if share is None:
-        return "an unknown share"
-    if low is None or high is None:
-        return percent(share)
-    return f"{percent(share)} ({percent(low)} to {percent(high)})"
-
-
 def points(difference: float) -> str:
     """Return a difference of shares as sentences have it, such as ``+5 points``."""
     return f"{_signed(100 * difference, 0)} points"

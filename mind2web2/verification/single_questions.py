@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from pydantic import BaseModel
 
-from mind2web2.capture.models import CaptureRecord, PageKind, Trouble, TroubleKind
+from mind2web2.capture.models import CaptureRecord, PageKind, Trouble
 from mind2web2.errors import CacheMiss, MachineError, Mind2Web2Error
 from mind2web2.judge.answer_judge import AnswerJudge
 from mind2web2.judge.caching import CachingJudge
+from mind2web2.pages.cache_files import screenshot_bytes
 from mind2web2.pages.library import PageLibrary
 from mind2web2.rubric.node import VerificationNode
 from mind2web2.rubric.verdicts import Evidence, ExtractionRecord
@@ -33,17 +34,11 @@ _Template = TypeVar("_Template", bound=BaseModel)
 
 
 @dataclass(frozen=True)
-class GivenPage:
-    """A page as a capture would have stored it.
-
-    Args:
-        screenshot: returns a JPEG when the judge is to see it, or ``None``.
-    """
-
+class _Page:
     text: str
-    screenshot: Callable[[], bytes | None] = lambda: None
-    trouble: TroubleKind | None = None
-    unfolded: tuple[str, ...] = ()
+    screenshot: Callable[[], bytes | None]
+    troubles: tuple[Trouble, ...]
+    unfolded: tuple[str, ...]
 
 
 class GivenPages:
@@ -53,9 +48,27 @@ class GivenPages:
         library: keeps the prepared pages for all who ask about them.
     """
 
-    def __init__(self, pages: Mapping[str, GivenPage]) -> None:
-        self._pages = pages
+    def __init__(self) -> None:
+        self._pages: dict[str, _Page] = {}
         self.library = PageLibrary()
+
+    def add(
+        self,
+        url: str,
+        text: str,
+        screenshot: Callable[[], bytes | None] = lambda: None,
+        trouble: str | None = None,
+        unfolded: tuple[str, ...] = (),
+    ) -> None:
+        """Add a page as a capture would have stored it.
+
+        Args:
+            screenshot: returns an image when the judge is to see it, or ``None``.
+            trouble: the kind of trouble that the capture would have noted.
+        """
+        troubles = [] if trouble is None else [{"kind": trouble, "detail": ""}]
+        noted = tuple(map(Trouble.model_validate, troubles))
+        self._pages[url] = _Page(text, screenshot, noted, unfolded)
 
     def has(self, url: str) -> PageKind | None:
         """Tell whether a page is among them."""
@@ -64,18 +77,17 @@ class GivenPages:
     def get_web(self, url: str, get_screenshot: bool = True) -> tuple[str, bytes | None]:
         """Return text and screenshot."""
         page = self._pages[url]
-        return page.text, page.screenshot() if get_screenshot else None
+        return page.text, screenshot_bytes(page.screenshot()) if get_screenshot else None
 
     def capture_record(self, url: str) -> CaptureRecord:
         """Return the record that a capture of the page would have left."""
         page = self._pages[url]
-        troubles = () if page.trouble is None else (Trouble(kind=page.trouble, detail=""),)
         return CaptureRecord(
             requested_url=url,
             final_url=url,
             kind="web",
             captured_at="2026-06-01T12:00:00+00:00",
-            troubles=troubles,
+            troubles=page.troubles,
             unfolded=page.unfolded,
         )
 

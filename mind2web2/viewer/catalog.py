@@ -23,7 +23,7 @@ from mind2web2.analysis.judge_checks import failed_check
 from mind2web2.analysis.leaf_report import ENOUGH_RESULTS, JudgedResult, task_report
 from mind2web2.analysis.summaries import stored_metrics
 from mind2web2.analysis.unreviewed import unreviewed_warning
-from mind2web2.judge.check_record import CHECKS_FOLDER
+from mind2web2.judge.check_record import CheckRecord
 from mind2web2.pages.barred import BarredPage, default_barred
 from mind2web2.pages.cited_pages import AgentCache
 from mind2web2.results.agent_summary import AgentSummary
@@ -308,7 +308,7 @@ class Catalog:
                 for path in sorted(folder.glob(pattern))
                 if not self._tasks or path.relative_to(folder).parts[0] in self._tasks
             )
-            checks = (self.paths.eval_results_root / CHECKS_FOLDER).glob("*.json")
+            checks = CheckRecord.folder(self.paths.eval_results_root).glob("*.json")
             corrected = (
                 () if self._corrections is None else correcting_files(self._corrections, agent)
             )

@@ -8,7 +8,6 @@ replies.
 
 from __future__ import annotations
 
-import asyncio
 import math
 import time
 from collections import Counter
@@ -16,28 +15,16 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cached_property, partial
-from itertools import combinations
+from itertools import chain, combinations
 from statistics import fmean
 
 from mind2web2.plugin import (
-    CachingJudge,
+    AskedJudge,
     CheckRecord,
     Estimate,
-    GivenPage,
     GivenPages,
-    JudgeIdentity,
-    JudgeOutputError,
     Mind2Web2Error,
     PairedTest,
-    QuoteMatch,
-    SingleQuestion,
-    TaskUsage,
-    ask_all,
-    holm,
-    paired_test,
-    screenshot_bytes,
-    share_of,
-    vote_groups,
 )
 from mind2web2_trust.judge_check.drawn_page import (
     can_be_drawn,
@@ -62,19 +49,13 @@ class CaseOutcome:
     Args:
         is_right: ``None`` where the judge failed, which says nothing about its verdicts.
         given: the verdict, or the values of the form.
-        quotes: for each passage that the judge quoted, whether it was found.
-        shown_chars: of the text of pages.
-        is_invalid: the reply could not be read, however often it was asked for.
     """
 
     case: LabelledClaim | LabelledForm
     is_right: bool | None
     given: bool | Mapping[str, object] | None = None
-    quotes: tuple[QuoteMatch, ...] = ()
-    shown_chars: int = 0
     declined: int = 0
     failure: str | None = None
-    is_invalid: bool = False
 
 
 @dataclass(frozen=True)
@@ -82,21 +63,18 @@ class JudgeCheck:
     """A judge's replies to the cases of the labelled set.
 
     Args:
-        repairs: invalid replies for which the judge was asked again.
         seconds: of this check, stored replies being free.
     """
 
-    judge: JudgeIdentity
+    judge: AskedJudge
     labelled: LabelledSet
     outcomes: tuple[CaseOutcome, ...]
-    usage: TaskUsage
-    repairs: int
     seconds: float
 
     @property
     def name(self) -> str:
         """Return the model."""
-        return self.judge.model
+        return self.judge.identity.model
 
 
 @dataclass(frozen=True)
@@ -109,50 +87,42 @@ class Checking:
 
     labelled: LabelledSet
     votes: int
-    limit: asyncio.Semaphore
     on_reply: Callable[[], object] = lambda: None
 
-    async def of(self, judge: CachingJudge) -> JudgeCheck:
+    async def of(self, judge: AskedJudge) -> JudgeCheck:
         """Ask a judge all cases at once, within the limit.
 
         Raises:
             JudgmentStoreError: replies could not be stored.
         """
         started = time.monotonic()
-        outcomes = await ask_all(
-            judge, (self._outcome(judge, case) for case in self.labelled.cases)
-        )
-        return JudgeCheck(
-            judge.identity,
-            self.labelled,
-            tuple(outcomes),
-            judge.usage.total(),
-            judge.usage.retries.reasons["unusable output"],
-            time.monotonic() - started,
-        )
+        outcomes = await judge.ask_all(self._outcome(judge, case) for case in self.labelled.cases)
+        return JudgeCheck(judge, self.labelled, tuple(outcomes), time.monotonic() - started)
 
-    async def _outcome(
-        self, judge: CachingJudge, case: LabelledClaim | LabelledForm
-    ) -> CaseOutcome:
-        question = SingleQuestion(
-            judge,
-            SOURCE,
-            case.id,
-            self.limit,
-            case.task,
-            case.answer,
-            self.pages,
-            votes=self.votes,
-        )
+    async def _outcome(self, judge: AskedJudge, case: LabelledClaim | LabelledForm) -> CaseOutcome:
         try:
-            return await (
-                _claim(question, case) if isinstance(case, LabelledClaim) else _form(question, case)
-            )
+            if isinstance(case, LabelledClaim):
+                return await self._claim(judge, case)
+            return await self._form(judge, case)
         except Mind2Web2Error as error:
-            is_invalid = isinstance(error, JudgeOutputError)
-            return CaseOutcome(case, None, failure=str(error), is_invalid=is_invalid)
+            return CaseOutcome(case, None, failure=str(error))
         finally:
             self.on_reply()
+
+    async def _claim(self, judge: AskedJudge, case: LabelledClaim) -> CaseOutcome:
+        question = judge.question(case.id, case.task, case.answer, self.pages, self.votes)
+        supported, evidence = await question.verify(
+            case.question, case.urls, instruction=case.instruction
+        )
+        votes = chain.from_iterable(evidence.vote_groups())
+        declined = sum(vote.declined is not None for vote in votes)
+        return CaseOutcome(case, supported is case.right, supported, declined)
+
+    async def _form(self, judge: AskedJudge, case: LabelledForm) -> CaseOutcome:
+        question = judge.question(case.id, case.task, case.answer, self.pages, self.votes)
+        values, record = await question.extract(case.question, case.template(), case.url)
+        declined = int(record.declined is not None)
+        return CaseOutcome(case, case.is_filled_rightly(values), values.model_dump(), declined)
 
     @cached_property
     def pages(self) -> GivenPages:
@@ -163,43 +133,19 @@ class Checking:
 
 def labelled_pages(pages: Mapping[str, LabelledPage], *, is_drawn: bool = True) -> GivenPages:
     """Return the pages of a set; a screenshot is drawn when it is read."""
-    return GivenPages(
-        {
-            url: GivenPage(
-                page.text, partial(_screenshot, page, is_drawn), page.trouble, page.unfolded
-            )
-            for url, page in pages.items()
-        }
-    )
+    given = GivenPages()
+    for url, page in pages.items():
+        image = partial(_screenshot, page, is_drawn)
+        given.add(url, page.text, image, page.trouble, page.unfolded)
+    return given
 
 
 def _screenshot(page: LabelledPage, is_drawn: bool) -> bytes | None:
     """Return a page's screenshot; none is drawn where Pillow's font lacks the letters."""
     if page.image_file is not None:
-        return screenshot_bytes(page.image_file.read_bytes())
+        return page.image_file.read_bytes()
     is_drawn = is_drawn and can_be_drawn(page.text)
     return screenshot(page.text, page.picture) if is_drawn else None
-
-
-async def _claim(question: SingleQuestion, case: LabelledClaim) -> CaseOutcome:
-    supported, evidence = await question.verify(
-        case.question, case.urls, instruction=case.instruction
-    )
-    cast = list(vote_groups(evidence))
-    return CaseOutcome(
-        case,
-        supported is case.right,
-        supported,
-        tuple(vote.quote.match for own in cast for vote in own if vote.quote is not None),
-        sum(check.page.text_chars for check in evidence.pages if check.page),
-        sum(vote.declined is not None for own in cast for vote in own),
-    )
-
-
-async def _form(question: SingleQuestion, case: LabelledForm) -> CaseOutcome:
-    values, record = await question.extract(case.question, case.template(), case.url)
-    declined = int(record.declined is not None)
-    return CaseOutcome(case, case.is_filled_rightly(values), values.model_dump(), declined=declined)
 
 
 @dataclass(frozen=True, slots=True)
@@ -221,12 +167,17 @@ class Rates:
 def rates(outcomes: Iterable[CaseOutcome]) -> Rates:
     """Return the rates of the cases that the judge replied to."""
     replied = [outcome for outcome in outcomes if outcome.is_right is not None]
-    right = [outcome.is_right is True for outcome in replied]
-    of_false, of_true = (
-        share_of([not outcome.is_right for outcome in replied if outcome.case.right is verdict])
+    wrong = [outcome for outcome in replied if not outcome.is_right]
+    accepted, rejected = (
+        Estimate.of_share(
+            sum(outcome.case.right is verdict for outcome in wrong),
+            sum(outcome.case.right is verdict for outcome in replied),
+        )
         for verdict in (False, True)
     )
-    return Rates(len(right), sum(right), share_of(right), of_false, of_true)
+    right = len(replied) - len(wrong)
+    share = Estimate.of_share(right, len(replied))
+    return Rates(len(replied), right, share, accepted, rejected)
 
 
 @dataclass(frozen=True)
@@ -261,11 +212,6 @@ class Quality:
         return None if errors[0] is None or errors[1] is None else 1 - (errors[0] + errors[1]) / 2
 
     @property
-    def invalid(self) -> int:
-        """Return the number of cases without a valid reply."""
-        return sum(outcome.is_invalid for outcome in self.check.outcomes)
-
-    @property
     def declined(self) -> int:
         """Return the number of replies that the judge declined."""
         return sum(outcome.declined for outcome in self.check.outcomes)
@@ -276,7 +222,7 @@ class Quality:
         if accuracy.value is None or accuracy.low is None or accuracy.high is None:
             return None
         return CheckRecord(
-            judge=self.check.judge,
+            judge=self.check.judge.identity,
             set_version=labelled.version,
             set_seed=labelled.seed,
             set_digest=labelled.digest,
@@ -357,7 +303,9 @@ def comparisons(checks: Sequence[JudgeCheck]) -> list[JudgeComparison]:
     """Compare each two judges; p-values are corrected for their number (Holm)."""
     pairs = list(combinations(checks, 2))
     tests = [_compare_pairs(first, second) for first, second in pairs]
-    corrected = holm([1.0 if test.p_value is None else test.p_value for _, test in tests])
+    corrected = PairedTest.adjusted(
+        [1.0 if test.p_value is None else test.p_value for _, test in tests]
+    )
     return [
         JudgeComparison(*pair, cases, test, p)
         for pair, (cases, test), p in zip(pairs, tests, corrected, strict=True)
@@ -370,4 +318,4 @@ def _compare_pairs(first: JudgeCheck, second: JudgeCheck) -> tuple[int, PairedTe
         if one.is_right is not None and other.is_right is not None:
             clusters.setdefault(one.case.pair, []).append(other.is_right - one.is_right)
     differences = [fmean(own) for own in clusters.values()]
-    return sum(map(len, clusters.values())), paired_test(differences, (-1.0, 1.0))
+    return sum(map(len, clusters.values())), PairedTest.of(differences, (-1.0, 1.0))

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import Self
 
 from pydantic import BaseModel, ConfigDict
 
-from mind2web2.plugin import Fitness, Interval, JsonObject, JudgeIdentity
 from mind2web2_trust.judge_check.check import CaseOutcome, JudgeComparison, Quality, Rates
 from mind2web2_trust.judge_check.labelled_set import LabelledSet
 
@@ -36,13 +36,6 @@ class SetFigures(_Figures):
         )
 
 
-class InvalidReplies(_Figures):
-    """Replies that did not have the form that was asked for."""
-
-    asked_again: int
-    never_valid: int
-
-
 class WrongReply(_Figures):
     """A case with a wrong reply."""
 
@@ -66,20 +59,24 @@ class WrongReply(_Figures):
 
 
 class JudgeFigures(_Figures):
-    """One judge; ``verdict`` is ``None`` without any reply."""
+    """One judge; ``verdict`` is ``None`` without any reply.
 
-    verdict: Fitness | None
-    judge: JudgeIdentity
+    Args:
+        asked_again: replies that did not have the form that was asked for.
+    """
+
+    verdict: str | None
+    judge: dict[str, object]
     name: str
     overall: Rates
     balanced_accuracy: float | None
     categories: dict[str, Rates]
     weak_categories: list[str]
-    invalid_replies: InvalidReplies
+    asked_again: int
     declined: int
     failures: dict[str, int]
     wrong: list[WrongReply]
-    usage: JsonObject
+    usage: dict[str, object]
     seconds: float
 
     @classmethod
@@ -88,17 +85,17 @@ class JudgeFigures(_Figures):
         check, record = quality.check, quality.record()
         return cls(
             verdict=None if record is None else record.fitness,
-            judge=check.judge,
+            judge=check.judge.identity.model_dump(),
             name=check.name,
             overall=quality.overall,
             balanced_accuracy=quality.balanced_accuracy,
             categories=quality.by_category,
             weak_categories=quality.weak,
-            invalid_replies=InvalidReplies(asked_again=check.repairs, never_valid=quality.invalid),
+            asked_again=check.judge.repairs,
             declined=quality.declined,
             failures=dict(quality.failures),
             wrong=[WrongReply.of(outcome) for outcome in quality.wrong],
-            usage={**check.usage.as_json()},
+            usage={**check.judge.usage.as_json()},
             seconds=round(check.seconds, 1),
         )
 
@@ -106,14 +103,14 @@ class JudgeFigures(_Figures):
 class ComparisonFigures(_Figures):
     """The difference of two judges' accuracies."""
 
-    first: JudgeIdentity
-    second: JudgeIdentity
+    first: dict[str, object]
+    second: dict[str, object]
     cases: int
     holm_p_value: float
     other_verdicts: int
     difference: float
     p_value: float | None
-    interval: Interval | None
+    interval: dict[str, float] | None
     is_exact: bool
 
     @classmethod
@@ -121,14 +118,14 @@ class ComparisonFigures(_Figures):
         """Return the figures of a comparison."""
         test = comparison.test
         return cls(
-            first=comparison.first.judge,
-            second=comparison.second.judge,
+            first=comparison.first.judge.identity.model_dump(),
+            second=comparison.second.judge.identity.model_dump(),
             cases=comparison.cases,
             holm_p_value=comparison.holm_p,
             other_verdicts=comparison.other_verdicts,
             difference=test.difference,
             p_value=test.p_value,
-            interval=test.interval,
+            interval=None if test.interval is None else asdict(test.interval),
             is_exact=test.is_exact,
         )
 
@@ -144,4 +141,4 @@ class CheckReport(_Figures):
     votes: int
     judges: list[JudgeFigures]
     comparisons: list[ComparisonFigures]
-    changed_pages: dict[str, list[JsonObject]]
+    changed_pages: dict[str, list[dict[str, object]]]

@@ -17,8 +17,6 @@ from typing import Any, Literal, NamedTuple
 
 from pydantic import BaseModel, ConfigDict, create_model
 
-from mind2web2.plugin import TroubleKind
-
 SHIPPED = Path(__file__).with_name("labelled_set.json.xz")
 FieldKind = Literal["text", "integer", "number", "list"]
 _TYPES: dict[FieldKind, Any] = {
@@ -53,7 +51,7 @@ class LabelledPage(_Part):
     text: str
     image_file: Path | None = None
     picture: Picture | None = None
-    trouble: TroubleKind | None = None
+    trouble: str | None = None
     unfolded: tuple[str, ...] = ()
 
 

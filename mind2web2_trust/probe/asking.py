@@ -5,18 +5,10 @@ Each question is as in an evaluation, but with one vote and no images.
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from mind2web2.plugin import (
-    CachingJudge,
-    GivenPage,
-    GivenPages,
-    Mind2Web2Error,
-    SingleQuestion,
-    ask_all,
-)
+from mind2web2.plugin import AskedJudge, GivenPages, Mind2Web2Error
 from mind2web2_trust.probe.drafting import Probe
 from mind2web2_trust.probe.edits import CHANGES, ChangeKind
 
@@ -34,27 +26,20 @@ class Reply:
 
 
 async def ask_probes(
-    judge: CachingJudge,
-    probes: Sequence[Probe],
-    limit: asyncio.Semaphore,
-    on_reply: Callable[[], object],
+    judge: AskedJudge, probes: Sequence[Probe], on_reply: Callable[[], object]
 ) -> list[Reply]:
-    """Ask the judge all probes at once, within the limit; a stored reply costs nothing.
+    """Ask the judge all probes at once; a stored reply costs nothing.
 
     Raises:
         JudgmentStoreError: replies could not be stored.
     """
-    return await ask_all(judge, (_ask(judge, probe, limit, on_reply) for probe in probes))
+    return await judge.ask_all(_ask(judge, probe, on_reply) for probe in probes)
 
 
-async def _ask(
-    judge: CachingJudge, probe: Probe, limit: asyncio.Semaphore, on_reply: Callable[[], object]
-) -> Reply:
-    claim = probe.case.claim
-    pages = GivenPages({claim.url: GivenPage(probe.change.text)})
-    question = SingleQuestion(
-        judge, SOURCE, probe.name, limit, claim.question, probe.case.answer, pages, votes=1
-    )
+async def _ask(judge: AskedJudge, probe: Probe, on_reply: Callable[[], object]) -> Reply:
+    claim, pages = probe.case.claim, GivenPages()
+    pages.add(claim.url, probe.change.text)
+    question = judge.question(probe.name, claim.question, probe.case.answer, pages, votes=1)
     try:
         supported, evidence = await question.verify(
             claim.claim,

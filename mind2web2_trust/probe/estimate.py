@@ -4,7 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from mind2web2.plugin import Usage, counted, dollars, percent, text_tokens, total_price_usd, wilson
+from mind2web2.plugin import (
+    Estimate,
+    Usage,
+    counted,
+    dollars,
+    percent,
+    text_tokens,
+    total_price_usd,
+)
 from mind2web2_trust.probe.drafting import PROBES_A_CONTROL, Probe
 
 _OUTPUT_TOKENS = 300
@@ -40,8 +48,8 @@ def probes_needed(share: float, reach: float) -> int:
     """Return how many probes of independent pages give an interval of this reach to either side."""
     count = 1
     while True:
-        low, high = wilson(share, count)
-        if high - low <= 2 * reach:
+        found = Estimate.of_share(share * count, count)
+        if (found.high or 1.0) - (found.low or 0.0) <= 2 * reach:
             return count
         count += 1
 

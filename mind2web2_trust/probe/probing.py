@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import asyncio
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -11,7 +10,7 @@ from pathlib import Path
 from random import Random
 
 from mind2web2.plugin import (
-    STORE_NAME,
+    AskedJudge,
     ChangedPages,
     PageLibrary,
     PathConfig,
@@ -20,12 +19,11 @@ from mind2web2.plugin import (
     counted,
     latest_results,
     no_results,
-    open_run,
     run_to_exit,
     settings_of,
     write_whole,
 )
-from mind2web2_trust.probe.asking import Reply, ask_probes
+from mind2web2_trust.probe.asking import SOURCE, Reply, ask_probes
 from mind2web2_trust.probe.cases import CaseReader, passed_claims
 from mind2web2_trust.probe.drafting import Draft, Drafting, Probe
 from mind2web2_trust.probe.estimate import estimate_lines
@@ -132,8 +130,6 @@ async def _ask_judge(
 ) -> list[Reply]:
     """Ask one judge all probes of the sample."""
     folder = ChangedPages.folder(plan.agent, settings.model)
-    folder.mkdir(parents=True, exist_ok=True)
-    limit = asyncio.Semaphore(settings.max_llm_requests)
-    async with open_run(settings, folder / STORE_NAME) as session, session.at_work():
+    async with AskedJudge.opened(settings, folder, SOURCE) as judge:
         with console.show_progress("probes", len(probes)) as advance:
-            return await ask_probes(session.judge, probes, limit, advance)
+            return await ask_probes(judge, probes, advance)

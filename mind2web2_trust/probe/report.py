@@ -9,12 +9,10 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from mind2web2.plugin import (
     ChangedPages,
-    Estimate,
     Excerpt,
     OtherReply,
+    PairedTest,
     Share,
-    binomial_p_value,
-    share_by_task,
 )
 from mind2web2_trust.probe.asking import Reply, kinds_asked
 from mind2web2_trust.probe.drafting import Draft
@@ -93,10 +91,10 @@ def compared(
         if reply.probe.change.kind not in CONTROLS
     ]
     only_first, only_second = verdicts.count((False, True)), verdicts.count((True, False))
-    p_value = binomial_p_value(only_first, only_first + only_second)
+    test = PairedTest.of([1.0] * only_first + [-1.0] * only_second)
     return (
         f"Of the same probes, only {first} noticed {only_first}, and only {second} noticed "
-        f"{only_second} (McNemar's p {p_value:.3f})."
+        f"{only_second} (McNemar's p {test.p_value or 1.0:.3f})."
     )
 
 
@@ -107,9 +105,7 @@ def _share(replies: Iterable[tuple[Reply, bool]]) -> Share:
         counts = pages.setdefault(reply.probe.case.claim.url, [0, 0])
         counts[0] += is_hit
         counts[1] += 1
-    found: Estimate = share_by_task([(hits, items) for hits, items in pages.values()])
-    count = sum(items for _, items in pages.values())
-    return Share(count=count, value=found.value, low=found.low, high=found.high)
+    return Share.of([(hits, items) for hits, items in pages.values()])
 
 
 def _by_leaf(replies: Iterable[Reply]) -> dict[str, tuple[int, int]]:

@@ -5,26 +5,21 @@ from __future__ import annotations
 import argparse
 import asyncio
 import sys
-import tempfile
 from collections.abc import Sequence
-from contextlib import ExitStack
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 from mind2web2.plugin import (
-    REPLAY,
-    STORE_NAME,
-    JudgmentStore,
     PlainConsole,
     RunSettings,
-    SharingJudgmentStore,
+    StoredRuns,
     UsageError,
     all_or_first_error,
-    merged_store,
     program,
     settings_of,
     write_whole,
 )
-from mind2web2_trust.why.evaluation import Asking, Evaluation
+from mind2web2_trust.why.evaluation import Evaluation
 from mind2web2_trust.why.explanation import Explanation, explain
 from mind2web2_trust.why.output import print_explanation
 from mind2web2_trust.why.sides import (
@@ -105,11 +100,8 @@ async def _explained(sides: tuple[Side, Side], asking: RunSettings | None) -> Ex
     shared = list(pairs(*sides))
     if not shared:
         raise UsageError(f"{sides[0].name} and {sides[1].name} share no answer with a score")
-    with ExitStack() as stack:
-        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="mind2web2-why-")))
-        store = stack.enter_context(_store(sides, shared, folder, is_asked=asking is not None))
-        judges = None if asking is None else Asking.of(asking, store, shared)
-        evaluation = Evaluation(sides, store, folder, judges)
+    with _runs(sides, shared, asking) as runs:
+        evaluation = Evaluation(sides, runs, is_asked=asking is not None)
         corners = await all_or_first_error(map(evaluation.evaluate, shared))
     left_out = len(set(sides[0].judged) ^ set(sides[1].judged))
     answers = list(zip(shared, corners, strict=True))
@@ -123,21 +115,20 @@ def _rehearsals(shared: Sequence[Pair]) -> list[str]:
     return sorted(str(folder) for folder in folders if folder.is_dir())
 
 
-def _store(
-    sides: tuple[Side, Side], shared: Sequence[Pair], folder: Path, *, is_asked: bool
-) -> JudgmentStore:
-    """Return the replies of both sides; those that are asked for stay with the second one."""
-    files = {each.judgments: None for pair in shared for each in pair.sides}
-    if not is_asked:
+def _runs(
+    sides: tuple[Side, Side], shared: Sequence[Pair], asking: RunSettings | None
+) -> AbstractContextManager[StoredRuns]:
+    """Return the runs from the replies of both sides; new ones stay with the second side."""
+    materials = [each for pair in shared for each in pair.sides]
+    files = list(dict.fromkeys(each.judgments for each in materials))
+    if asking is None:
         if gone := [path for path in files if not path.is_file()]:
             raise UsageError(f"no judgments at {gone[0]}: bring the file back")
-        return merged_store(files, folder)
-    judges = {each.made_from.judge.provider for pair in shared for each in pair.sides}
-    if REPLAY in judges:
+        return StoredRuns.opened(files)
+    judges = {each.made_from.judge for each in materials}
+    if any(judge.provider == "replay" for judge in judges):
         raise UsageError(
             "--ask: the results were replayed from stored judgments, and name no server to ask; "
             "evaluate with a judge first"
         )
-    own = sides[1].folder / STORE_NAME
-    others = [path for path in files if path != own and path.is_file()]
-    return SharingJudgmentStore(own, others)
+    return StoredRuns.opened(files, asking, sides[1].folder, judges)

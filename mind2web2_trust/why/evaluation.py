@@ -4,27 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
+from typing import Literal
 
 from mind2web2 import CacheFileSys
-from mind2web2.plugin import (
-    CachingJudge,
-    JudgeRecord,
-    JudgmentStore,
-    Mind2Web2Error,
-    ResultFile,
-    RunSettings,
-    ScriptRuns,
-    UsageError,
-    budget_of,
-    judge_client,
-    judge_settings,
-    judge_spec,
-)
-from mind2web2_trust.why.replies import StandInJudge
+from mind2web2.plugin import Mind2Web2Error, ResultFile, StoredRuns, UsageError
 from mind2web2_trust.why.shares import NOTHING, Bounds, Cause, Corner, corners
 from mind2web2_trust.why.sides import Material, Pair, Side
 
@@ -65,51 +52,17 @@ def _stored(side: Material | None) -> Evaluated | None:
     return None if side.score is None else Evaluated(Bounds.exact(side.score), side.result)
 
 
-@dataclass(frozen=True)
-class Asking:
-    """The judges of both sides, which are asked for missing replies.
-
-    Args:
-        requests: at once.
-    """
-
-    judges: Mapping[JudgeRecord, CachingJudge]
-    requests: int
-
-    @classmethod
-    def of(cls, settings: RunSettings, store: JudgmentStore, pairs: Iterable[Pair]) -> Asking:
-        """Return the judges, each with an equal part of ``--max_cost``.
-
-        Raises:
-            UsageError: a judge cannot be asked, or its price is not known.
-        """
-        records = {side.made_from.judge for pair in pairs for side in pair.sides}
-        if settings.max_cost is not None:
-            settings = replace(settings, max_cost=settings.max_cost / len(records))
-        judges = {record: _judge(record, settings, store) for record in records}
-        return cls(judges, settings.max_llm_requests)
-
-
-def _judge(record: JudgeRecord, settings: RunSettings, store: JudgmentStore) -> CachingJudge:
-    spec = judge_spec(judge_settings(record)).with_prices(settings.prices)
-    return CachingJudge(spec, judge_client(spec), store, budget=budget_of(settings, spec))
-
-
 class Evaluation:
-    """Runs scripts on answers again, from stored replies.
+    """Runs scripts on answers again.
 
     Args:
-        folder: for copies of pages.
-        asking: asks for missing replies; ``None`` where none are asked for.
+        is_asked: missing replies are asked for.
     """
 
-    def __init__(
-        self, sides: tuple[Side, Side], store: JudgmentStore, folder: Path, asking: Asking | None
-    ) -> None:
+    def __init__(self, sides: tuple[Side, Side], runs: StoredRuns, *, is_asked: bool) -> None:
         self._sides = sides
-        self._store = store
-        self._asking = asking
-        self._runs = ScriptRuns(folder, 1 if asking is None else asking.requests)
+        self._runs = runs
+        self._is_asked = is_asked
         self._places = asyncio.Semaphore(_AT_ONCE)
         # Answers to a task share the copy of its pages.
         self._copying = threading.Lock()
@@ -141,50 +94,43 @@ class Evaluation:
             await asyncio.to_thread(parts.check)
             if stored is None:
                 return await self._run(pair, parts)
-            found = await self._stand_in(pair, parts, passes=False)
+            found = await self._evaluated(pair, parts, "fails")
         except (Mind2Web2Error, OSError) as error:
             reason = " ".join(str(error).split()).rstrip(".?")
             return stored or Evaluated(UNKNOWN, None, reason=reason)
         return stored if stored is not None and found.missing else found
 
     async def _run(self, pair: Pair, parts: _Parts) -> Evaluated:
-        low = await self._stand_in(pair, parts, passes=False)
+        low = await self._evaluated(pair, parts, "fails")
         reason = None
-        if low.missing and self._asking is not None:
+        if low.missing and self._is_asked:
             try:
-                judge = self._asking.judges[parts.judge.made_from.judge]
-                result = await self._result(pair, parts, judge)
-                return Evaluated(Bounds.exact(result.final_score or 0.0), result)
+                return await self._evaluated(pair, parts, "asked")
             except Mind2Web2Error as error:
                 reason = str(error)
         if not low.missing or low.result is None:
             return replace(low, reason=reason)
-        high = await self._stand_in(pair, parts, passes=True)
+        high = await self._evaluated(pair, parts, "passes")
         ends = (low.score.low, low.score.high, high.score.low, high.score.high)
         missing = low.missing | high.missing
         return Evaluated(Bounds(min(ends), max(ends)), low.result, missing, reason)
 
-    async def _stand_in(self, pair: Pair, parts: _Parts, *, passes: bool) -> Evaluated:
-        judge = StandInJudge(parts.judge.made_from.judge, self._store, passes=passes)
-        try:
-            result = await self._result(pair, parts, judge)
-        except Mind2Web2Error:
-            if not judge.missing:
-                raise
-            return Evaluated(UNKNOWN, None, frozenset(judge.missing))
-        score = Bounds.exact(result.final_score or 0.0)
-        return Evaluated(score, result, frozenset(judge.missing))
-
-    async def _result(self, pair: Pair, parts: _Parts, judge: CachingJudge) -> ResultFile:
-        return await self._runs.result(
+    async def _evaluated(
+        self, pair: Pair, parts: _Parts, missing: Literal["asked", "passes", "fails"]
+    ) -> Evaluated:
+        """Return the score; with a missing extraction, nothing is known."""
+        run = await self._runs.result(
             self._sides[parts.answers is pair.second].agent,
             pair.place[0],
             parts.answers.answer,
             parts.script,
             await asyncio.to_thread(self._pages, pair, parts),
-            judge,
+            parts.judge.made_from.judge,
             parts.answers.made_from,
+            missing,
         )
+        score = UNKNOWN if run.result is None else Bounds.exact(run.result.final_score or 0.0)
+        return Evaluated(score, run.result, run.missing)
 
     def _pages(self, pair: Pair, parts: _Parts) -> CacheFileSys:
         """Return the pages of one side for an answer of either; reads and writes files.

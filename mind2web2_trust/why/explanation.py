@@ -10,7 +10,7 @@ from functools import cached_property
 
 from pydantic import BaseModel, ConfigDict
 
-from mind2web2.plugin import bootstrap_intervals, number, with_sign
+from mind2web2.plugin import PairedTest, number, with_sign
 from mind2web2_trust.why.evaluation import Corners, Evaluated
 from mind2web2_trust.why.leaves import Leaf, Leaves, Matched
 from mind2web2_trust.why.shares import CAUSES, NAMES, NOTHING, Bounds, Cause, shares
@@ -243,8 +243,8 @@ def _share(cause: Cause, found: Sequence[Explained], tasks: int) -> ShareOfCause
     share, interval = sum(by_task.values(), NOTHING), None
     if share.known is not None:
         # Means over tasks: the weights have the number of tasks already.
-        rows = [(float(one.low) * tasks, 1.0) for one in by_task.values()]
-        (interval,) = bootstrap_intervals(rows, [(_mean, _LIMITS)])
+        of_tasks = [float(one.low) * tasks for one in by_task.values()]
+        interval = PairedTest.of(of_tasks, _LIMITS).interval
     return ShareOfCause(
         cause=cause,
         name=NAMES[cause],
@@ -255,10 +255,6 @@ def _share(cause: Cause, found: Sequence[Explained], tasks: int) -> ShareOfCause
         high=interval and interval.high,
         answers=sum(cause in each.shares for each in found),
     )
-
-
-def _mean(sums: Sequence[float]) -> float:
-    return sums[0] / sums[1]
 
 
 def _moved(found: Sequence[Explained]) -> list[tuple[Explained, Matched, float]]:

@@ -9,10 +9,8 @@ from pathlib import Path
 
 from mind2web2 import CacheFileSys
 from mind2web2.plugin import (
-    REPLAY,
     STORE_NAME,
     AnswerFile,
-    JudgeRecord,
     Mind2Web2Error,
     PathConfig,
     Provenance,
@@ -22,11 +20,11 @@ from mind2web2.plugin import (
     agent_answers,
     answer_file,
     file_sha256,
-    judge_settings,
     judge_spec,
     latest_results,
     prompts_sha256,
     read_answer,
+    recorded_settings,
     require_results,
     script_in,
     text_sha256,
@@ -204,8 +202,9 @@ def _changed(
     made_from = material.made_from
     update: dict[str, object] = {
         "settings_sha256": prompts_sha256(),
-        "judge": _judge(made_from.judge, changes),
     }
+    if names.intersection(_JUDGE):
+        update["judge"] = judge_spec(with_changes(recorded_settings(made_from), changes)).record()
     if {"eval_version", "eval_scripts_root"} & names:
         script = paths.default_script_for(task_id)
         update["script_sha256"] = file_sha256(script)
@@ -224,19 +223,12 @@ def _names(changes: Iterable[str]) -> set[str]:
     return {change.partition("=")[0] for change in changes}
 
 
-def _judge(judge: JudgeRecord, changes: Sequence[str]) -> JudgeRecord:
-    """Return the judge with the changed settings, the others as they were."""
-    if not _names(changes).intersection(_JUDGE):
-        return judge
-    return judge_spec(with_changes(judge_settings(judge), changes)).record()
-
-
 def with_changes(settings: RunSettings, changes: Iterable[str]) -> RunSettings:
     """Return settings with those of ``--with``. Raises UsageError: one is none of them."""
     for change in changes:
         name, _, text = change.partition("=")
         # A replay asks no judge, so that it does not name another one.
-        if name not in _CHANGEABLE or text in ("", REPLAY):
+        if name not in _CHANGEABLE or text in ("", "replay"):
             known = ", ".join(_CHANGEABLE)
             raise UsageError(f"--with {change}: name one of {known}, as in --with eval_version=v2")
         try:
@@ -269,7 +261,7 @@ class Pair:
             "answers": one.answer_sha256 != other.answer_sha256,
             "pages": bool(self.changed_pages),
             "rubric": one.script_sha256 != other.script_sha256,
-            "judge": _asks(one, other) != _asks(other, one),
+            "judge": not one.is_judged_like(other),
         }
         causes = [cause for cause, differs in differences.items() if differs]
         is_unexplained = self.second.score not in (None, self.first.score)
@@ -282,14 +274,6 @@ class Pair:
             return []
         one, other = self.first.made_from.pages, self.second.made_from.pages
         return [url for url in one if url in other and one[url] != other[url]]
-
-
-def _asks(one: Provenance, other: Provenance) -> tuple[JudgeRecord, str]:
-    """Return whom a side asks, and in which words; a replay names no server."""
-    judge = one.judge
-    if REPLAY in (judge.provider, other.judge.provider):
-        judge = judge.model_copy(update={"provider": REPLAY, "endpoint": REPLAY})
-    return judge, one.settings_sha256
 
 
 def pairs(first: Side, second: Side) -> Iterator[Pair]:

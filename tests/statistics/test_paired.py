@@ -10,14 +10,11 @@ from mind2web2.statistics.paired import (
     UNKNOWN,
     Estimate,
     Pair,
-    binomial_p_value,
+    PairedTest,
     cohen_kappa,
     detectable_difference,
     gwet_ac1,
-    holm,
-    paired_test,
     share_difference,
-    share_of,
 )
 
 DIFFERENCES = [0.3, -0.1, 0.25, 0.0, 0.5, 0.125, -0.2, 0.4, 0.05, 0.15]
@@ -35,9 +32,9 @@ def test_the_p_value_is_that_of_scipy_with_ties_counted_half(differences, p_valu
         for signs in product((1, -1), repeat=len(differences))
     )
     p_value -= ties / 2 ** len(differences)
-    found = paired_test(differences)
+    found = PairedTest.of(differences)
     assert (found.p_value, found.is_exact) == (pytest.approx(p_value), True)
-    assert paired_test([-value for value in differences]).p_value == pytest.approx(p_value)
+    assert PairedTest.of([-value for value in differences]).p_value == pytest.approx(p_value)
 
 
 @pytest.mark.parametrize(
@@ -55,9 +52,8 @@ def test_successes_of_single_runs_get_mcnemars_mid_p_test(losses, gains, p_value
 
     They are mcnemar([[50, losses], [gains, 47]], exact=True), less binom.pmf of scipy.
     """
-    found = paired_test([0.0] * 97 + [-1.0] * losses + [1.0] * gains, LIMITS)
+    found = PairedTest.of([0.0] * 97 + [-1.0] * losses + [1.0] * gains, LIMITS)
     assert (found.p_value, found.is_exact) == (pytest.approx(p_value), True)
-    assert binomial_p_value(gains, gains + losses) == pytest.approx(p_value)
 
 
 def test_many_tasks_agree_with_the_t_test():
@@ -66,7 +62,7 @@ def test_many_tasks_agree_with_the_t_test():
     values = [draws.gauss(0.05, 0.3) for _ in range(130)]
     mean = sum(values) / 130
     error = math.sqrt(sum((value - mean) ** 2 for value in values) / 129 / 130)
-    found = paired_test(values)
+    found = PairedTest.of(values)
     assert not found.is_exact
     assert found.interval.low == pytest.approx(mean - 1.97852 * error, abs=0.004)
     assert found.interval.high == pytest.approx(mean + 1.97852 * error, abs=0.004)
@@ -75,10 +71,10 @@ def test_many_tasks_agree_with_the_t_test():
 
 def test_the_interval_excludes_zero_where_the_test_rejects():
     """Intervals of shifted differences end where p crosses 5%."""
-    interval = paired_test(DIFFERENCES).interval
+    interval = PairedTest.of(DIFFERENCES).interval
     for end, outwards in ((interval.low, -1), (interval.high, 1)):
         inside, outside = (
-            paired_test([value - end - outwards * step for value in DIFFERENCES]).p_value
+            PairedTest.of([value - end - outwards * step for value in DIFFERENCES]).p_value
             for step in (-1e-4, 1e-4)
         )
         # The p-value counts the observed pattern half.
@@ -90,21 +86,25 @@ def test_too_few_or_equal_differences_have_no_interval():
 
     Equal differences show no spread, but for an exact limit.
     """
-    assert paired_test([]).p_value is None
-    assert paired_test([0.1, 0.2, 0.3, 0.4, 0.5]).interval is None
+    assert PairedTest.of([]).p_value is None
+    assert PairedTest.of([0.1, 0.2, 0.3, 0.4, 0.5]).interval is None
     assert (
-        paired_test([0.1, 0.2, 0.3, 0.4, 0.5]).p_value == paired_test([1.0] * 5).p_value == 2 / 2**5
+        PairedTest.of([0.1, 0.2, 0.3, 0.4, 0.5]).p_value
+        == PairedTest.of([1.0] * 5).p_value
+        == 2 / 2**5
     )
-    assert paired_test([0.1, 0.2, 0.3, 0.4, 0.5, 0.6]).interval is not None
-    assert paired_test([0.5] * 8, LIMITS).interval is None
-    assert paired_test([0.0] * 8, LIMITS).p_value == 1.0
-    assert paired_test([1.0] * 8, LIMITS).interval.low == pytest.approx(0.2612, abs=1e-4)
+    assert PairedTest.of([0.1, 0.2, 0.3, 0.4, 0.5, 0.6]).interval is not None
+    assert PairedTest.of([0.5] * 8, LIMITS).interval is None
+    assert PairedTest.of([0.0] * 8, LIMITS).p_value == 1.0
+    assert PairedTest.of([1.0] * 8, LIMITS).interval.low == pytest.approx(0.2612, abs=1e-4)
 
 
 def test_holm_is_that_of_statsmodels():
     """Statsmodels 0.15.0: multipletests(method="holm")."""
-    assert holm([0.01, 0.04, 0.03, 0.005, 0.2]) == pytest.approx([0.04, 0.09, 0.09, 0.025, 0.2])
-    assert holm([]) == []
+    assert PairedTest.adjusted([0.01, 0.04, 0.03, 0.005, 0.2]) == pytest.approx(
+        [0.04, 0.09, 0.09, 0.025, 0.2]
+    )
+    assert PairedTest.adjusted([]) == []
 
 
 @pytest.mark.parametrize(("tasks", "effect"), [(10, 0.996), (30, 0.52924), (130, 0.24756)])
@@ -150,7 +150,7 @@ def test_kappa_and_ac1_are_those_of_published_implementations(
 
 def test_nothing_is_made_up_without_data():
     """A rater who gives one label throughout leaves kappa undetermined, not 0."""
-    assert cohen_kappa([]) == gwet_ac1([]) == share_of([]) == UNKNOWN
+    assert cohen_kappa([]) == gwet_ac1([]) == Estimate.of_share(0, 0) == UNKNOWN
     assert cohen_kappa([Pair(True, True)] * 9) == UNKNOWN
     assert cohen_kappa(pairs((4, 0, 1, 0))) == cohen_kappa(pairs((0, 0, 1, 4))) == UNKNOWN
     assert gwet_ac1([Pair(True, True)] * 9).value == 1
@@ -158,18 +158,9 @@ def test_nothing_is_made_up_without_data():
 
 def test_share_has_wilsons_interval():
     """Figures of R's prop.test(8, 10, correct = FALSE) and binom::binom.wilson(0, 20)."""
-    found = share_of([True] * 8 + [False] * 2)
+    found = Estimate.of_share(8, 10)
     assert (found.low, found.high) == pytest.approx((0.4901625, 0.9433178), abs=1e-6)
-    assert share_of([False] * 20).high == pytest.approx(0.1611252, abs=1e-6)
-
-
-def test_a_share_of_weighted_items_is_as_certain_as_their_effective_number():
-    """Items that weigh next to nothing add no certainty; equal weights are as none."""
-    hits = [True, True, False, True]
-    few = share_of(hits)
-    assert share_of(hits, [7.0] * 4) == few
-    padded = share_of([*hits, *[True] * 96], [1.0] * 4 + [1e-9] * 96)
-    assert (padded.value, padded.low, padded.high) == pytest.approx((few.value, few.low, few.high))
+    assert Estimate.of_share(0, 20).high == pytest.approx(0.1611252, abs=1e-6)
 
 
 def test_weights_undo_the_oversampling_of_a_stratum():

@@ -16,7 +16,6 @@ from mind2web2.utils.text import (
     dollars,
     number,
     percent,
-    percent_within,
     points,
     points_range,
     points_within,
@@ -127,8 +126,8 @@ def sample_lines(agent: str, figures: Figures) -> Iterator[str]:
             f"{counted(figures.more_wanted, 'more answer')}."
         )
     yield (
-        f"{agent}: according to {figures.judge}, {_share(figures.wrong_passes)} of the passes are "
-        f"wrong, and {_share(figures.wrong_failures)} of the failures."
+        f"{agent}: according to {figures.judge}, {figures.wrong_passes} of the passes are wrong, "
+        f"and {figures.wrong_failures} of the failures."
     )
 
 
@@ -136,7 +135,3 @@ def _price(figures: SampleFigures) -> str:
     if figures.cost_usd is None or figures.cost_of_all_usd is None:
         return ""
     return f" for {dollars(figures.cost_usd)} instead of about {dollars(figures.cost_of_all_usd)} for all"
-
-
-def _share(estimate: Estimate) -> str:
-    return percent_within(estimate.value, estimate.low, estimate.high)

@@ -10,6 +10,7 @@ kept for further calls.
 from __future__ import annotations
 
 import asyncio
+import atexit
 import contextlib
 import gc
 import os
@@ -175,6 +176,7 @@ class _Pool:
         self._server = ForkServer(__name__)
         # Threads share it without a lock: append and pop are atomic.
         self._idle: list[_Worker] = []
+        atexit.register(self.close)
 
     def new(self) -> _Worker:
         """Return a new worker. Raises MachineError: it cannot be started."""
@@ -194,6 +196,11 @@ class _Pool:
             worker.close()
         else:
             self._idle.append(worker)
+
+    def close(self) -> None:
+        """End all idle workers."""
+        while self._idle:
+            self._idle.pop().close()
 
 
 class _Call:

@@ -3,24 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, cast
 
-from mind2web2.errors import CacheMiss
-from mind2web2.pages.cache import listing_sha256
-from mind2web2.pages.cache_files import redirect_target
+from mind2web2.pages.cache import CacheFileSys, listing_sha256
+from mind2web2.pages.cache_files import StoredPage, redirect_target
 from mind2web2.urls.parts import lookup_key
 from mind2web2.utils.api_misuse import script_api
 from mind2web2.utils.callers import is_own
 
 if TYPE_CHECKING:
-    from mind2web2.pages.cache import CacheFileSys
+    from mind2web2.capture.models import PageKind
     from mind2web2.pages.captures import SharedCaptures
     from mind2web2.pages.page_cache import PageCache
 
 
 @script_api
-class AnswerCache:
-    """Passes everything on to the task's cache and notes each URL that is looked up.
+class AnswerCache(CacheFileSys):
+    """The task's cache, which notes each URL that is looked up.
 
     The script sees pages that were stored before the run, pages that its own verdicts and
     extractions rest on, and pages that it stored itself. Pages captured for another answer or
@@ -42,6 +41,8 @@ class AnswerCache:
         captures: SharedCaptures | None = None,
         on_write: Callable[[], object] = object,
     ) -> None:
+        # One cache: what is known of its files is known to both.
+        vars(self).update(vars(task_cache))
         self.captures = captures
         self.task_cache = task_cache
         self.at_first = at_first
@@ -52,36 +53,6 @@ class AnswerCache:
         self._captured: set[str] = set()
         # The script asked for the list of stored pages.
         self.is_listed = False
-
-    def has(self, url: str) -> Any:
-        """Return the kind of the stored page."""
-        if self._sees(url):
-            return self.task_cache.has(str(url))
-        return None
-
-    def has_web(self, url: str) -> bool:
-        """Return whether a web page is stored."""
-        return bool(self.has(url) == "web")
-
-    def has_pdf(self, url: str) -> bool:
-        """Return whether a PDF is stored."""
-        return bool(self.has(url) == "pdf")
-
-    def get_web(self, url: str, get_screenshot: bool = True) -> tuple[str, bytes | None]:
-        """Return a web page's text and screenshot."""
-        self._check_seen(url)
-        return self.task_cache.get_web(str(url), get_screenshot)
-
-    def get_pdf(self, url: str) -> bytes:
-        """Return a stored PDF."""
-        self._check_seen(url)
-        return self.task_cache.get_pdf(str(url))
-
-    def digest(self, url: str) -> str | None:
-        """Return a digest of the stored page."""
-        if self._sees(url):
-            return self.task_cache.digest(str(url))
-        return None
 
     def put_web(self, url: str, text: str, screenshot: bytes | str | None) -> None:
         """Store a web page."""
@@ -94,24 +65,6 @@ class AnswerCache:
         self.task_cache.put_pdf(str(url), pdf_bytes)
         self._on_write()
         self.note_captured(str(url))
-
-    def get_all_urls(self) -> list[str]:
-        """Return the index keys of all stored pages."""
-        self.is_listed = True
-        return [url for url in self.task_cache.get_all_urls() if self._is_known(url)]
-
-    def summary(self) -> dict[str, int]:
-        """Return how many pages are stored."""
-        kinds = [self.task_cache.has(url) for url in self.get_all_urls()]
-        return {
-            "total_urls": len(kinds),
-            "web_pages": kinds.count("web"),
-            "pdf_pages": kinds.count("pdf"),
-        }
-
-    def __getattr__(self, name: str) -> Any:
-        """Pass on other methods, such as ``save`` and ``clear``."""
-        return getattr(self.task_cache, name)
 
     def note_captured(self, url: str) -> None:
         """Let the script see a page, and where that was redirected to, if they are stored."""
@@ -127,9 +80,8 @@ class AnswerCache:
     ) -> None:
         """Note the lookups of the script's own process."""
         self.note_questions([dict.fromkeys(urls)])
-        for url in captured:
-            self.note_captured(url)
-        self.is_listed = self.is_listed or is_listed
+        self._captured.update(captured)
+        self.is_listed |= is_listed
 
     def note_questions(self, questions: Iterable[Mapping[str, str | None]]) -> None:
         """Note what questions have looked up, as ``looked_up`` has it."""
@@ -142,10 +94,7 @@ class AnswerCache:
 
         Reads files.
         """
-        return {
-            url: sha256 or self._digest_in_view(url)
-            for url, sha256 in sorted(self.looked_up.items())
-        }
+        return {url: sha256 or self.digest(url) for url, sha256 in sorted(self.looked_up.items())}
 
     def listing_used(self) -> str | None:
         """Return the digest of the list of stored pages.
@@ -154,21 +103,20 @@ class AnswerCache:
         """
         return listing_sha256(self.task_cache) if self.is_listed else None
 
-    def _sees(self, url: str) -> bool:
-        """Note that a page is looked up, and tell whether it is to be found."""
+    def _seen(self, url: str) -> StoredPage | None:
+        """Note that a page is looked up, and return it if it is to be found."""
         self.looked_up.setdefault(str(url), None)
-        return self._is_known(str(url))
+        found = super()._seen(str(url))
+        return found if found is not None and self._is_in_view(found.key) else None
 
-    def _check_seen(self, url: str) -> None:
-        if not self._sees(url):
-            raise CacheMiss(f"no page is stored for {url} in {self.task_cache.task_dir}")
+    def _stored_kinds(self) -> dict[str, PageKind]:
+        self.is_listed = True
+        stored = super()._stored_kinds()
+        return {key: kind for key, kind in stored.items() if self._is_in_view(key)}
 
-    def _is_known(self, url: str) -> bool:
-        """Return whether a stored page was there before the run or has become visible since."""
+    def _is_in_view(self, index_key: str) -> bool:
+        """Tell whether a stored page was there before the run or has become visible since."""
         if self.at_first is None:
-            return True
-        index_key = self.task_cache.index_key(url)
-        if index_key is None:
             return True
         address = lookup_key(index_key)
         return address in self.at_first or address in set(map(lookup_key, self._seen_since()))
@@ -177,13 +125,10 @@ class AnswerCache:
         """Yield the addresses of pages that have become visible since."""
         for url in self._captured:
             yield url
-            record = self.task_cache.capture_record(url)
+            record = self.capture_record(url)
             target = None if record is None else redirect_target(record)
             if target is not None:
                 yield target
-
-    def _digest_in_view(self, url: str) -> str | None:
-        return self.task_cache.digest(url) if self._is_known(url) else None
 
 
 def run_cache(cache: PageCache | None) -> AnswerCache | None:

@@ -228,7 +228,7 @@ class CacheFileSys:
         Raises:
             CacheMiss: no web page is stored for the URL.
         """
-        stored = self._find(url)
+        stored = self._seen(url)
         paths = stored.paths if stored and stored.kind == "web" else ()
         contents = self._contents_of(paths if get_screenshot else paths[:1])
         if contents[0] is None:
@@ -237,7 +237,7 @@ class CacheFileSys:
 
     def get_pdf(self, url: str) -> bytes:
         """Return a stored PDF. Raises CacheMiss: no PDF is stored for the URL."""
-        stored = self._find(url)
+        stored = self._seen(url)
         content = read_file(stored.paths[0]) if stored and stored.kind == "pdf" else None
         if content is None:
             raise CacheMiss(f"no PDF is stored for {url} in {self.task_dir}")
@@ -245,7 +245,7 @@ class CacheFileSys:
 
     def has(self, url: str) -> PageKind | None:
         """Return the kind of the stored page; ``None`` if none is stored."""
-        stored = self._find(url)
+        stored = self._seen(url)
         return stored.kind if stored else None
 
     def has_web(self, url: str) -> bool:
@@ -262,7 +262,7 @@ class CacheFileSys:
         A person's decision that the page is right changes it where judges were shown signs of
         trouble.
         """
-        stored = self._find(url)
+        stored = self._seen(url)
         if stored is None:
             return None
         # Before the files are read: if they are replaced meanwhile, the next call reads them again.
@@ -277,7 +277,7 @@ class CacheFileSys:
 
         None for no page.
         """
-        stored = self._find(url)
+        stored = self._seen(url)
         return tuple(path for path in stored.paths if path.exists()) if stored else ()
 
     def get_all_urls(self) -> list[str]:
@@ -286,7 +286,7 @@ class CacheFileSys:
 
     def index_key(self, url: str) -> str | None:
         """Return the page's key in the index, ``None`` if the index does not list it."""
-        stored = self._find(url)
+        stored = self._seen(url)
         return stored.key if stored else None
 
     def summary(self) -> dict[str, int]:
@@ -348,6 +348,10 @@ class CacheFileSys:
             for path in files.of_kind("pdf" if kind == "web" else "web"):
                 path.unlink(missing_ok=True)
             self._reported_missing.discard(key)
+
+    def _seen(self, url: str) -> StoredPage | None:
+        """Return a stored page if it is to be found by those who read this cache."""
+        return self._find(url)
 
     def _find(self, url: str) -> StoredPage | None:
         page = self._find_listed(url)

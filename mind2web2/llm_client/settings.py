@@ -10,6 +10,7 @@ from urllib.parse import unquote, urlsplit, urlunsplit
 
 from mind2web2.errors import UsageError
 from mind2web2.utils.entry_points import load_part
+from mind2web2.utils.values import is_address
 
 # An option may name another.
 DEFAULT_JUDGE_MODEL = "o4-mini"
@@ -97,12 +98,7 @@ def check_address(url: str, name: str) -> None:
     Raises:
         UsageError: it has no scheme or no host.
     """
-    try:
-        parts = urlsplit(url)
-        is_address = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
-    except ValueError:
-        is_address = False
-    if is_address:
+    if is_address(url, ("http", "https")):
         return
     text = f"{name} is not an http(s) address"
     # In a form that cannot be read, any part may be a password or a key.

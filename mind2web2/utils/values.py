@@ -105,13 +105,17 @@ def web_address(text: str) -> str:
     return _address(text, ("http", "https"), "https://archive.example")
 
 
-def _address(text: str, schemes: tuple[str, ...], example: str) -> str:
+def is_address(text: str, schemes: tuple[str, ...]) -> bool:
+    """Tell whether a text is an address with one of these schemes and a host."""
     try:
         address = urlsplit(text)
-        is_address = address.scheme in schemes and bool(address.hostname) and address.port != 0
+        return address.scheme in schemes and bool(address.hostname) and address.port != 0
     except ValueError:
-        is_address = False
-    if not is_address:
+        return False
+
+
+def _address(text: str, schemes: tuple[str, ...], example: str) -> str:
+    if not is_address(text, schemes):
         raise ValueError(f"{text!r} is no address such as {example}")
     return text
 

@@ -92,8 +92,7 @@ class AnswerJudge(JudgeSession):
         self.ledger.usage += judgment.usage(self._run.price)
         self.ledger.served.append((reply.served_model, reply.system_fingerprint))
         self.ledger.note_created(judgment.created)
-        if reply.declined is not None:
-            self._note_rejection(reply, subject)
+        self._note_rejection(reply, subject)
         if judgment.outcome == "too_long":
             raise ContextTooLongError(judgment.text)
         return reply

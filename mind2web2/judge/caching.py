@@ -40,6 +40,7 @@ from mind2web2.llm_client.chat import (
     MeasuredProvider,
     SentRequests,
     Usage,
+    chat_twice,
 )
 from mind2web2.llm_client.prices import price_usd, total_price_usd
 from mind2web2.utils.aio import to_the_end
@@ -305,9 +306,7 @@ class CachingJudge:
         asked = AskedQuestion(request, subject, source, self.endpoint, called_ns)
         is_too_long = False
         try:
-            reply = await provider.chat(request, permit)
-            if reply.declined is not None:
-                reply = (await provider.chat(request, permit)).after(reply)
+            reply = await chat_twice(provider, request, permit)
         except ContextTooLongError as error:
             reply = ChatReply(text=str(error), usage=sent.usage, attempts=max(sent.requests, 1))
             is_too_long = True

@@ -27,6 +27,7 @@ from mind2web2.llm_client.chat import (
     ChatRequest,
     Limit,
     Usage,
+    chat_twice,
 )
 
 
@@ -158,9 +159,7 @@ class ClientJudge(JudgeSession, AsyncCalls):
         permit = Permit(AnswerLimits(self._limit, self.check), CircuitBreaker())
         try:
             async with aclosing(permit):
-                reply = await self._provider.chat(request, permit)
-                if reply.declined is not None:
-                    reply = (await self._provider.chat(request, permit)).after(reply)
+                reply = await chat_twice(self._provider, request, permit)
         except ContextTooLongError:
             raise
         except JudgeError as error:
@@ -168,8 +167,7 @@ class ClientJudge(JudgeSession, AsyncCalls):
         except Exception as error:
             raise self.fail(unexpected(error)) from error
         self.ledger.usage += replace(reply.usage, judgments=1)
-        if reply.declined is not None:
-            self._note_rejection(reply, subject)
+        self._note_rejection(reply, subject)
         return reply
 
 

@@ -190,7 +190,8 @@ class JudgeSession(FailureLatch):
         getattr(self.ledger, kind).append(text)
 
     def _note_rejection(self, reply: ChatReply, subject: QuestionContext) -> None:
-        self.ledger.rejections.append(Rejection(subject.node, subject.page, str(reply.declined)))
+        if reply.declined is not None:
+            self.ledger.rejections.append(Rejection(subject.node, subject.page, reply.declined))
 
 
 def unexpected(error: Exception) -> JudgeError:

@@ -269,14 +269,6 @@ class ChatReply:
     images: int | None = None
     judgment: str | None = field(default=None, compare=False)
 
-    def after(self, first: ChatReply) -> ChatReply:
-        """Return this reply to a request that was sent again, with what both cost.
-
-        A judge that declines is asked once more: content filters are not deterministic.
-        """
-        usage, attempts = first.usage + self.usage, first.attempts + self.attempts
-        return replace(self, usage=usage, attempts=attempts)
-
 
 @dataclass(frozen=True, slots=True)
 class Completion:
@@ -313,6 +305,21 @@ class ChatProvider(Protocol):
             JudgeError: a permanent failure; ``ContextTooLongError`` if the request exceeds the
                 model's context.
         """
+
+
+async def chat_twice(
+    provider: ChatProvider, request: ChatRequest, limit: Limit | None = None
+) -> ChatReply:
+    """Answer one request, which is sent again if the model declines.
+
+    Content filters are not deterministic. The reply has what both requests cost.
+    """
+    reply = await provider.chat(request, limit)
+    if reply.declined is None:
+        return reply
+    again = await provider.chat(request, limit)
+    usage, attempts = reply.usage + again.usage, reply.attempts + again.attempts
+    return replace(again, usage=usage, attempts=attempts)
 
 
 @runtime_checkable

@@ -27,6 +27,7 @@ from mind2web2.llm_client.chat import (
     Limit,
     Message,
     Parameters,
+    chat_twice,
 )
 from mind2web2.pages.cache_files import read_file
 from mind2web2.pages.citations import one_spelling_each
@@ -77,9 +78,7 @@ async def judged_urls(
     messages = discovery_messages(answer_markdown)
     request = ChatRequest(model=model, messages=messages, template=URLs, extra=extra or {})
     provider, limit = as_provider(client), nullcontext() if limit is None else limit
-    reply = await provider.chat(request, limit)
-    if reply.declined is not None:
-        reply = (await provider.chat(request, limit)).after(reply)
+    reply = await chat_twice(provider, request, limit)
     if reply.declined is not None:
         raise JudgeDeclinedError(
             f"judge {model} declined to list the links of an answer: {reply.declined}"

@@ -118,13 +118,13 @@ def agent_report(
         summary = summary.model_copy(update={"warnings": (*summary.warnings, unreviewed)})
     flagged = _barred_answers(paths, agent_name, gathered.judged_pages, barred)
     barred_line = _barred_line(root, agent_name, answers, flagged, task_ids)
-    own = [answer for answer in scored if answer.task_id in summary.tasks]
+    reported = [answer for answer in scored if answer.task_id in summary.tasks]
     report = AgentReport(
         summary=summary,
         now=results_now(paths, agent_name, answers, task_ids),
         corrected=corrected,
         cautions=(*lasting_cautions(gathered.cautious), *filter(None, [barred_line])),
-        sentence=paper_sentence(summary, own, gathered.making, corrected),
+        sentence=paper_sentence(summary, reported, gathered.making, corrected),
         by_tag=tuple(gathered.tags.figures()) if by_tag else None,
         by_domain=tuple(domain_figures(summary.tasks, domains)),
     )

@@ -179,11 +179,13 @@ def between_auditors(
     shared = 0
     for answer in answers:
         for leaf in answer.leaves:
-            given = [own[leaf.seen].label for own in (first, second) if leaf.seen in own]
-            if len(given) == 2 and "u" not in given:
+            labels = [
+                by_leaf[leaf.seen].label for by_leaf in (first, second) if leaf.seen in by_leaf
+            ]
+            if len(labels) == 2 and "u" not in labels:
                 shared += 1
-                passes = float(given[1] == "y")
-                cells.setdefault(answer.task, Cells()).add(given[0] == "y", passes)
+                passes = float(labels[1] == "y")
+                cells.setdefault(answer.task, Cells()).add(labels[0] == "y", passes)
     return shared, figures_of(cells)
 
 

@@ -350,7 +350,7 @@ def _other_capture_days(grids: Mapping[str, ScoreGrid]) -> list[str]:
         name: sorted(day for answer in grid.scored_answers for day in answer.facts.capture_days)
         for name, grid in grids.items()
     }
-    known = {name: (own[0], own[-1]) for name, own in days.items() if own}
+    known = {name: (of_agent[0], of_agent[-1]) for name, of_agent in days.items() if of_agent}
     if len(known) < 2:
         return []
     last_first_day = max(first for first, _ in known.values())

@@ -118,10 +118,10 @@ class Repeatability:
 def repeatability(judgings: Sequence[Judging]) -> Repeatability:
     """Return how far the judgings of one judge agree."""
     scores = [judging.scores() for judging in judgings]
-    shared = [place for place in scores[0] if all(place in own for own in scores)]
+    shared = [place for place in scores[0] if all(place in of_judging for of_judging in scores)]
     by_task: dict[str, list[list[float]]] = {}
     for place in shared:
-        by_task.setdefault(place[0], []).append([own[place] for own in scores])
+        by_task.setdefault(place[0], []).append([of_judging[place] for of_judging in scores])
     places = _places_judged_each_time([judging.leaves for judging in judgings])
     rows: dict[str, tuple[float, float]] = {}
     ever = 0
@@ -134,7 +134,7 @@ def repeatability(judgings: Sequence[Judging]) -> Repeatability:
         rows[leaf[0]] = flips + flipped, leaves + 1
     variance = nested_variance(list(by_task.values()))
     share = None if variance is None else variance.judge_share()
-    means = [fmean(own[place] for place in shared) for own in scores if shared]
+    means = [fmean(of_judging[place] for place in shared) for of_judging in scores if shared]
     return Repeatability(
         answers=len(shared),
         means=[round(mean, 4) for mean in means],
@@ -198,7 +198,7 @@ def judge_agreement(first: Judging, second: Judging) -> JudgeAgreement:
     figures = figures_of(by_task)
     one, other = first.scores(), second.scores()
     shared = [place for place in one if place in other]
-    means = [fmean(own[place] for place in shared) for own in (one, other) if shared]
+    means = [fmean(of_judge[place] for place in shared) for of_judge in (one, other) if shared]
     return JudgeAgreement(
         leaves=len(places),
         only_first=cells[True, False],
@@ -215,7 +215,7 @@ def _places_judged_each_time(judgings: Sequence[Leaves]) -> list[tuple[str, str,
     return [
         place
         for place in judgings[0]
-        if all(place in own and own[place].decided_by == "judge" for own in judgings)
+        if all(place in leaves and leaves[place].decided_by == "judge" for leaves in judgings)
     ]
 
 

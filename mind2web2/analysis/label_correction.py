@@ -47,7 +47,7 @@ def labelled_answers(
     labels = {name: file.blind() for name, file in files.items()}
     if not any(labels.values()):
         return None
-    by = f"labels of {', '.join(name for name, own in labels.items() if own)}"
+    by = f"labels of {', '.join(name for name, labels_of_one in labels.items() if labels_of_one)}"
     go_on = f"go on with `{program()} view {agent} --audit {next(iter(files))}`"
     populations = [one for file in files.values() if (one := file.sampled_from()) is not None]
     if not populations:

@@ -187,11 +187,11 @@ def verdicts_of(leaves: Iterable[tuple[LeafName, str]], labels: Sequence[Labels]
     passes: dict[LeafName, float] = {}
     undecidable = set()
     for place in leaves:
-        given = [own[place].label for own in labels if place in own]
-        decided = [label == "y" for label in given if label != "u"]
+        labels_of_leaf = [by_place[place].label for by_place in labels if place in by_place]
+        decided = [label == "y" for label in labels_of_leaf if label != "u"]
         if decided:
             lead = 2 * sum(decided) - len(decided)
             passes[place[0]] = 0.5 if lead == 0 else float(lead > 0)
-        elif given:
+        elif labels_of_leaf:
             undecidable.add(place[0])
     return Verdicts(passes, frozenset(undecidable))

@@ -155,20 +155,23 @@ def _row(
         passed=verdicts.count(True),
         failed=verdicts.count(False),
         skipped=skipped,
-        by_agent={name: sum(own) / len(own) if own else None for name, own in by_agent.items()},
+        by_agent={
+            name: sum(verdicts_of_agent) / len(verdicts_of_agent) if verdicts_of_agent else None
+            for name, verdicts_of_agent in by_agent.items()
+        },
         correlation=rest_correlation(verdicts, rests),
         notes=(),
     )
 
 
 def _with_notes(row: LeafRow, notes: tuple[str, ...], *, is_enough: bool) -> LeafRow:
-    own: list[str] = []
+    remarks: list[str] = []
     if is_enough and not row.passed + row.failed:
-        own.append(_UNREACHED)
+        remarks.append(_UNREACHED)
     elif is_enough and not row.failed:
-        own.append(_ALWAYS)
+        remarks.append(_ALWAYS)
     elif is_enough and not row.passed:
-        own.append(_NEVER)
+        remarks.append(_NEVER)
     if is_enough and row.correlation is not None and row.correlation < 0:
-        own.append(AGAINST_THE_REST)
-    return replace(row, notes=(*own, *notes))
+        remarks.append(AGAINST_THE_REST)
+    return replace(row, notes=(*remarks, *notes))

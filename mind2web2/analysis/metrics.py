@@ -160,12 +160,12 @@ class _Means:
 
 def _run_means(grid: ScoreGrid, run: str) -> _Means:
     scores = [score for (_, name), score in grid.scores.items() if name == run]
-    own = [answer for (_, name), answer in grid.table.items() if name == run]
+    answers = [answer for (_, name), answer in grid.table.items() if name == run]
     return _Means(
         len(scores),
         _mean(scores),
         _mean(float(is_success(score)) for score in scores),
-        _mean(answer.word_count for answer in own),
+        _mean(answer.word_count for answer in answers),
     )
 
 
@@ -234,7 +234,7 @@ def _intervals(grid: ScoreGrid) -> Intervals:
         method=METHOD,
         resamples=RESAMPLES,
         seed=SEED,
-        metrics={name: own.figures() for name, own in by_name.items()},
+        metrics={name: interval.figures() for name, interval in by_name.items()},
     )
 
 
@@ -300,10 +300,12 @@ def _missing_bounds(grid: ScoreGrid) -> MissingBounds | None:
     if not grid.missing or not grid.runs:
         return None
     tasks = list(dict.fromkeys([*grid.tasks, *(answer.task_id for answer in grid.missing)]))
-    own = {place: answer.score for place, answer in grid.table.items() if answer.score is not None}
+    scores = {
+        place: answer.score for place, answer in grid.table.items() if answer.score is not None
+    }
     # Runs without a score at any task are counted as well.
     runs = list(dict.fromkeys(run for _, run in grid.table))
-    low, high = (_fill_missing(own, tasks, runs, filler) for filler in (0.0, 1.0))
+    low, high = (_fill_missing(scores, tasks, runs, filler) for filler in (0.0, 1.0))
     return MissingBounds(
         avg_score=_ends(low.score, high.score),
         success_rate=_ends(low.success_rate, high.success_rate),

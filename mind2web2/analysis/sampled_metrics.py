@@ -143,6 +143,6 @@ def metric_intervals(grid: ScoreGrid) -> dict[str, SampledInterval]:
 
 def intervals_of(metrics: Mapping[str, SampledMetric]) -> dict[str, SampledInterval]:
     """Return the interval of each metric over all its tasks."""
-    sums = {name: own.over_all() for name, own in metrics.items() if own.values}
-    digits = {name: own.digits for name, own in metrics.items()}
+    sums = {name: metric.over_all() for name, metric in metrics.items() if metric.values}
+    digits = {name: metric.digits for name, metric in metrics.items()}
     return sampled_intervals(sums, digits, _NO_SPREAD)

@@ -91,9 +91,9 @@ def domain_figures(
     return [
         DomainFigure(
             domain=domain,
-            avg_score=round(fmean(each.avg_score or 0.0 for each in own), 6),
-            pass_at_k=round(fmean(each.is_passed for each in own), 4),
-            tasks=len(own),
+            avg_score=round(fmean(each.avg_score or 0.0 for each in figures_of_domain), 6),
+            pass_at_k=round(fmean(each.is_passed for each in figures_of_domain), 4),
+            tasks=len(figures_of_domain),
         )
-        for domain, own in sorted(by_domain.items())
+        for domain, figures_of_domain in sorted(by_domain.items())
     ]

@@ -158,10 +158,10 @@ class _ImportedRows:
         self._lines: dict[RunPlace, int] = {}
         self._rows_of_task: Counter[str] = Counter()
 
-    def add(self, line: int, given: str | JsonObject) -> None:
+    def add(self, line: int, row_or_line: str | JsonObject) -> None:
         """Add a row, as text of JSON or as the fields of a CSV row."""
         where = f"{self._path}, line {line}"
-        content = _json_row(given, where) if isinstance(given, str) else given
+        content = _json_row(row_or_line, where) if isinstance(row_or_line, str) else row_or_line
         row = _parsed(content, where)
         task_id = self._task_id(row, where)
         self._rows_of_task[task_id] += 1

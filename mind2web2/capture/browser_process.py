@@ -165,8 +165,10 @@ def browser_environment() -> dict[str, str]:
 
 def driver_environment() -> dict[str, str]:
     """Return the part of our environment that the browser's driver is given."""
-    own = {name: value for name, value in os.environ.items() if name.startswith("PLAYWRIGHT_")}
-    return own | browser_environment()
+    variables = {
+        name: value for name, value in os.environ.items() if name.startswith("PLAYWRIGHT_")
+    }
+    return variables | browser_environment()
 
 
 def has_sandbox(settings: CaptureSettings) -> bool:

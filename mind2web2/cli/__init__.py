@@ -69,8 +69,8 @@ def _own_parser(name: str) -> ModuleType:
 
 def command_modules() -> tuple[ModuleType, ...]:
     """Return the modules that have the parsers of all commands."""
-    own = [_own_parser(name) for name in dict.fromkeys(_PARSERS.values())]
-    return (*own, *dict.fromkeys(load_parts("commands").values()))
+    parsers = [_own_parser(name) for name in dict.fromkeys(_PARSERS.values())]
+    return (*parsers, *dict.fromkeys(load_parts("commands").values()))
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -79,23 +79,23 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = CommandParser(prog="mind2web2", usage=usage, description=_DESCRIPTION)
     version = "print the version; with -v, also what plugins add"
     parser.add_argument("--version", action="store_true", help=version)
-    given = list(sys.argv[1:] if arguments is None else arguments)
-    word = given[0] if given else ""
+    words = list(sys.argv[1:] if arguments is None else arguments)
+    word = words[0] if words else ""
     if not word:
         parser.print_help()
         return 0
     if word.startswith("-"):
         if word == "--version":
-            return _print_version(is_verbose="-v" in given)
-        if given == ["--help", "all"]:
+            return _print_version(is_verbose="-v" in words)
+        if words == ["--help", "all"]:
             return _print_all_commands()
         # Nothing but --help is left.
         parser.add_argument("command", metavar="COMMAND", help=argparse.SUPPRESS)
-        return _run(parser, given)
+        return _run(parser, words)
     _check_command(parser, word)
     commands = parser.add_subparsers(required=True, metavar="COMMAND", prog="mind2web2")
     _module_of(parser, word).add_command(commands)
-    return _run(parser, given)
+    return _run(parser, words)
 
 
 def _print_all_commands() -> int:

@@ -77,13 +77,13 @@ class _Caching:
 
 def run(options: argparse.Namespace) -> int:
     """Cache the cited pages and return the exit status."""
-    given = given_settings(options)
-    _check(given, options.archive, options.archive_url)
+    typed = given_settings(options)
+    _check(typed, options.archive, options.archive_url)
     agent = options.agent.rstrip("/") if options.agent else None
     named = settings_of(options, is_announced=True)
     caching = _Caching(
         replace(named, agent_name=agent),
-        model=named.model if given.names_a_judge else None,
+        model=named.model if typed.names_a_judge else None,
         choice=options.only or ("doubtful" if options.archive else "missing"),
         is_archive_asked=options.archive,
         archive_url=options.archive_url,
@@ -97,12 +97,12 @@ def run(options: argparse.Namespace) -> int:
     return _cache_pages(caching, paths, selected)
 
 
-def _check(given: RunSettings, archive: bool, archive_url: str | None) -> None:
+def _check(settings: RunSettings, archive: bool, archive_url: str | None) -> None:
     if archive_url is not None and not archive:
         raise UsageError("--archive_url goes with --archive")
-    if given.engine != PLAIN and (given.cdp_url or given.headed):
-        raise UsageError(f"a window belongs to one machine: leave --engine {given.engine} out")
-    given.check_capture()
+    if settings.engine != PLAIN and (settings.cdp_url or settings.headed):
+        raise UsageError(f"a window belongs to one machine: leave --engine {settings.engine} out")
+    settings.check_capture()
 
 
 def print_cached(
@@ -134,7 +134,7 @@ def print_cached(
 def _print_counts(console: PlainConsole, tasks: Sequence[TaskPages]) -> None:
     has_suspects = any(page.is_suspect for task in tasks for page in task.pages)
     counts = {task.task_id: _counts(task.pages) for task in tasks}
-    rows = [(task_id, *map(str, own)) for task_id, own in counts.items()]
+    rows = [(task_id, *map(str, numbers)) for task_id, numbers in counts.items()]
     if len(tasks) > 1:
         rows.append(("all", *(str(sum(column)) for column in zip(*counts.values(), strict=True))))
     console.print_table(

@@ -70,7 +70,7 @@ def _cells(amounts: Sequence[Amounts], answers: int, results: int) -> tuple[str,
 
 
 def _lines(run: PlannedRun, estimate: RunEstimate, settings: RunSettings) -> Iterator[str]:
-    amounts = [each for own in estimate.amounts.values() for each in own]
+    amounts = [each for of_agent in estimate.amounts.values() for each in of_agent]
     expected = total(amounts)
     selected = sum(len(task.answers) for task in run.work)
     reused = selected - len(amounts) - len(estimate.unscored)

@@ -52,8 +52,8 @@ def prepare_settings(settings: RunSettings) -> RunSettings:
     return settings
 
 
-def _agent_name(*given: str | None) -> str:
-    names = [name for name in given if name]
+def _agent_name(*candidates: str | None) -> str:
+    names = [name for name in candidates if name]
     if not names:
         raise UsageError(
             "name the agent to evaluate, a folder under answers/: mind2web2 evaluate AGENT, or "

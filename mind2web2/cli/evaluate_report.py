@@ -137,13 +137,15 @@ def print_scores(
     rows = []
     for task in work:
         # Runs in which the agent failed count as 0, as in the metrics.
-        own: dict[str, float | None] = dict.fromkeys(task.failed_runs, 0.0)
-        own |= {each.answer_name: each.score for each in outcomes if each.task_id == task.task_id}
-        scores = [score for score in own.values() if score is not None]
+        by_answer: dict[str, float | None] = dict.fromkeys(task.failed_runs, 0.0)
+        by_answer |= {
+            each.answer_name: each.score for each in outcomes if each.task_id == task.task_id
+        }
+        scores = [score for score in by_answer.values() if score is not None]
         mean = sum(scores) / len(scores) if scores else None
         listed = "  ".join(
-            f"{name.removeprefix('answer_').removesuffix('.md')}: {number(own[name])}"
-            for name in sorted(own, key=natural_key)
+            f"{name.removeprefix('answer_').removesuffix('.md')}: {number(by_answer[name])}"
+            for name in sorted(by_answer, key=natural_key)
         )
         rows.append((task.task_id, task.script_version or "none", listed or "none", number(mean)))
     headings = ("task", "script", "answers", "mean")

@@ -197,12 +197,12 @@ async def _run_session_and_report(run: _Run) -> list[AnswerOutcome]:
     if others is None:
         others = stores_of_others(root, folders.agent_name)
     async with listeners_opened(run.print) as listeners:
-        own = OwnParts(
+        parts = OwnParts(
             budget=run.budget,
             other_stores=others,
             observer=listeners.question_asked if listeners.listeners else None,
         )
-        async with open_run(settings, judgments, own=own, check_roots=roots) as session:
+        async with open_run(settings, judgments, own=parts, check_roots=roots) as session:
             display = _display(run, session)
             outcomes = await _run_session_with_display(run, session, display, listeners)
     run.progress.problems.extend(session.problems)

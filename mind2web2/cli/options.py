@@ -214,9 +214,9 @@ class CommandParser(argparse.ArgumentParser):
         namespace: argparse.Namespace | None = None,
     ) -> tuple[argparse.Namespace, list[str]]:
         """Parse, and refuse unknown options here rather than in the parent parser."""
-        given = sys.argv[1:] if args is None else args
+        words = sys.argv[1:] if args is None else args
         known, unknown = super().parse_known_args(
-            [_with_underscores(word) for word in given], namespace
+            [_with_underscores(word) for word in words], namespace
         )
         if unknown:
             self.error(f"unrecognized arguments: {' '.join(unknown)}{self._guess_option(unknown)}")
@@ -398,9 +398,9 @@ def given_settings(options: argparse.Namespace) -> RunSettings:
     """Return the settings of the command line, the others with the command's defaults."""
     base: RunSettings = options.base
     named = {name: value for name, value in vars(options).items() if name in SETTINGS}
-    given = {name: value for name, value in named.items() if value is not None}
-    tuples = {name: tuple(value) for name, value in given.items() if isinstance(value, list)}
-    return replace(base, **given | tuples, given=frozenset(given))
+    values = {name: value for name, value in named.items() if value is not None}
+    tuples = {name: tuple(value) for name, value in values.items() if isinstance(value, list)}
+    return replace(base, **values | tuples, given=frozenset(values))
 
 
 def settings_of(

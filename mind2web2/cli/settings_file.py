@@ -80,17 +80,17 @@ def _text_without_secrets(value: object) -> str:
     return _SECRET_PARTS.sub("", str(value))
 
 
-def _applicable(given: JsonObject, settings: RunSettings, takes: frozenset[str]) -> JsonObject:
+def _applicable(content: JsonObject, settings: RunSettings, takes: frozenset[str]) -> JsonObject:
     """Return the settings that the file gives and that nothing else decides."""
     closed = set(settings.given)
-    is_other_judge = "llm_provider" in closed and settings.llm_provider != given.get(
+    is_other_judge = "llm_provider" in closed and settings.llm_provider != content.get(
         "llm_provider", "openai"
     )
     if settings.is_replay or is_other_judge:
         closed |= {name for name, setting in file_settings().items() if setting.group == "judge"}
     if settings.is_replay:
         closed.add("max_llm_requests")
-    return {name: value for name, value in given.items() if name in takes and name not in closed}
+    return {name: value for name, value in content.items() if name in takes and name not in closed}
 
 
 def _read(path: Path) -> tuple[JsonObject, dict[str, OwnPrice]]:

@@ -165,8 +165,8 @@ class PageLibrary:
 
     def _edition(self, cache_id: int) -> int:
         """Return a number that grows when a page of a cache may be another one."""
-        own: int = getattr(self._caches[cache_id], "writes", 0)
-        return self._editions[cache_id] + own
+        writes: int = getattr(self._caches[cache_id], "writes", 0)
+        return self._editions[cache_id] + writes
 
     async def _holds(self, known: _Known, request: PageRequest) -> bool:
         if not isinstance(known.page, CaptureError):

@@ -448,15 +448,15 @@ class Scorer:
 
     async def _build_parts(self) -> _Parts:
         async with AsyncExitStack() as exits:
-            given = self._judge
-            _check_provider(given)
-            own = OwnParts(
-                provider=None if given.client is None else as_provider(given.client),
-                judge=given,
+            judge = self._judge
+            _check_provider(judge)
+            parts = OwnParts(
+                provider=None if judge.client is None else as_provider(judge.client),
+                judge=judge,
                 captures=_stored_pages_only if self._missing_pages == "no_score" else None,
             )
             session = await exits.enter_async_context(
-                open_run(self._settings, self._judgments, own=own)
+                open_run(self._settings, self._judgments, own=parts)
             )
             self._usage = session.judge.usage
             pages = self._pages

@@ -252,8 +252,8 @@ def _check_sender(request: Request, token: str | None) -> None:
     if "origin" in request.headers:
         # A page of any site could spend the user's dollars; programs send no Origin.
         raise HTTPException(403, "requests of web pages are refused")
-    given = request.headers.get("authorization", "").removeprefix("Bearer ")
-    if token is not None and not secrets.compare_digest(given.encode(), token.encode()):
+    key = request.headers.get("authorization", "").removeprefix("Bearer ")
+    if token is not None and not secrets.compare_digest(key.encode(), token.encode()):
         raise HTTPException(401, "give the server's token: Authorization: Bearer TOKEN")
 
 

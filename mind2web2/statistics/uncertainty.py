@@ -458,10 +458,10 @@ def _of_run(answers: Sequence[Sequence[float]], noise: Sequence[Sequence[float]]
         return None
     explained = 0.0
     degrees = 0
-    for own in noise:
-        own_degrees = len(own) - 1
+    for variances in noise:
+        own_degrees = len(variances) - 1
         if own_degrees > 0:
-            explained += fmean(own) * own_degrees
+            explained += fmean(variances) * own_degrees
             degrees += own_degrees
     return max(0.0, of_answer - explained / degrees)
 

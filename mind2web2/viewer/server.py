@@ -77,9 +77,9 @@ class Session:
         hosts = frozenset(f"{name}:{port}" for name in names)
         return cls(hosts, cookie=f"{COOKIE}_{port}")
 
-    def is_key(self, given: str | None) -> bool:
+    def is_key(self, value: str | None) -> bool:
         """Tell whether a value is the key of this session."""
-        return given is not None and secrets.compare_digest(given.encode(), self.token.encode())
+        return value is not None and secrets.compare_digest(value.encode(), self.token.encode())
 
 
 class SessionGuard:

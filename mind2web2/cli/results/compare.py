@@ -64,7 +64,10 @@ def run(options: argparse.Namespace) -> int:
     corrected = []
     if options.corrected:
         shared = set(ranked.tasks).intersection(
-            *({one.task_id for one in own if one.score is not None} for own in agents.values())
+            *(
+                {one.task_id for one in answers if one.score is not None}
+                for answers in agents.values()
+            )
         )
         roots = CorrectionRoots(Path(), options.audits_root, options.rejudged_root)
         corrected = corrected_pairs(roots, folders, shared)

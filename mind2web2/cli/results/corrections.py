@@ -60,8 +60,8 @@ def correction_lines(correction: CorrectionFigures) -> Iterator[str]:
 def pair_lines(pair: CorrectedPair) -> Iterator[str]:
     """Yield the corrected comparison of two agents, one line each."""
     first, second = pair.agents
-    for name, own in zip(pair.agents, (pair.first, pair.second), strict=True):
-        for text in correction_lines(own):
+    for name, correction in zip(pair.agents, (pair.first, pair.second), strict=True):
+        for text in correction_lines(correction):
             yield f"{name}: {text}"
     if pair.corrected_difference is None:
         corrected = "no corrected value, as a sample has fewer than six tasks"

@@ -163,10 +163,10 @@ def _print_json(
     contents = []
     for agent in agents:
         probed = [report.figures() for report in changed_pages(agent.name)]
-        own: dict[str, object] = {**agent.report.as_json(), "changed_pages": probed}
+        content_of_agent: dict[str, object] = {**agent.report.as_json(), "changed_pages": probed}
         if agent.name in audits:
-            own["audit"] = audits[agent.name].model_dump(mode="json")
-        contents.append(own)
+            content_of_agent["audit"] = audits[agent.name].model_dump(mode="json")
+        contents.append(content_of_agent)
     content: dict[str, object] = contents[0]
     if len(agents) > 1:
         content = {"agents": contents}

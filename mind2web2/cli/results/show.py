@@ -109,10 +109,10 @@ def _print_agent(
     for answer in answers:
         tasks.setdefault(answer.task_id, []).append(answer)
     rows = []
-    for task_id, own in tasks.items():
-        scores = [answer.score for answer in own if answer.score is not None]
+    for task_id, of_task in tasks.items():
+        scores = [answer.score for answer in of_task if answer.score is not None]
         listed = "  ".join(
-            f"{_stem(answer).removeprefix('answer_')}: {number(answer.score)}" for answer in own
+            f"{_stem(answer).removeprefix('answer_')}: {number(answer.score)}" for answer in of_task
         )
         rows.append((task_id, listed, number(sum(scores) / len(scores) if scores else None)))
     title = f"{agent_name}: {counted(len(tasks), 'task')}, {counted(len(answers), 'answer')}"

@@ -16,7 +16,6 @@ import json
 import re
 import sys
 import tempfile
-from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 from random import Random
@@ -36,11 +35,12 @@ from mind2web2.pages.library import PageLibrary
 from mind2web2.results.answers import RunFolders, select_work
 from mind2web2.results.result_file import ResultFile
 from mind2web2.runs.answer import AnswerOutcome, RunParts
+from mind2web2.runs.asked_judge import AskedJudge
 from mind2web2.runs.concurrency import Concurrency
 from mind2web2.runs.run import RunProgress, evaluate_work
 from mind2web2.scripts.limits import DualSemaphore
 from mind2web2.utils.path_config import PathConfig
-from mind2web2_trust.probe.asking import ask_probes
+from mind2web2_trust.probe.asking import SOURCE, ask_probes
 from mind2web2_trust.probe.cases import CaseReader, passed_claims
 from mind2web2_trust.probe.drafting import Draft, Drafting
 
@@ -186,7 +186,8 @@ async def record_probes(judge: CachingJudge, paths: PathConfig, results: Path) -
     Random(0).shuffle(claims.quoted)
     reader = CaseReader(paths.cache_root / AGENT, paths.answers_root / AGENT, PageLibrary())
     probes = await Drafting(AGENT, claims, reader, Draft(0)).first(_MOST_PROBES)
-    await ask_probes(judge, probes, nullcontext(), lambda: None)
+    asked = AskedJudge(judge, SOURCE, asyncio.Semaphore(_MOST_PROBES))
+    await ask_probes(asked, probes, lambda: None)
 
 
 def complaints(

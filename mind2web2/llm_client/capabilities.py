@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import logging
 import re
 from collections.abc import Sequence
@@ -163,8 +162,6 @@ class Capabilities:
             return True
         if not schema.is_object or (mode is OutputMode.STRICT_SCHEMA and schema.strict is None):
             return False
-        if not self._refused:
-            return True  # the usual case; serialising the schema would cost too much
         return self._takes(model, mode.value) and self._takes(model, _one_schema(mode, schema))
 
     def _feature_to_blame(self, wire: WireRequest, failure: RequestFailedError) -> str | None:
@@ -205,4 +202,4 @@ def _fewer(failure: RequestFailedError, count: int) -> int:
 
 
 def _one_schema(mode: OutputMode, schema: TemplateSchema) -> str:
-    return f"{mode.value} {json.dumps(schema.full, sort_keys=True)}"
+    return f"{mode.value} {schema.text}"

@@ -4,9 +4,31 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import dataclass
 from typing import Any, Literal
 
 from mind2web2.utils.shown_text import MAX_WORDS_CHARS, one_line, without_secrets
+
+
+@dataclass(frozen=True, slots=True)
+class _Sign:
+    """How servers say one thing: with one of these statuses, as a code or in words.
+
+    Args:
+        chars: of a text, are searched; the rest may quote the request. ``None`` for all.
+    """
+
+    statuses: frozenset[int]
+    words: re.Pattern[str]
+    codes: frozenset[str] = frozenset()
+    chars: int | None = None
+
+    def is_in(self, failure: RequestFailedError) -> bool:
+        """Tell whether a failure has this sign."""
+        is_said = self.words.search(failure.words[: self.chars]) is not None
+        is_told = is_said or not self.codes.isdisjoint(failure.codes)
+        return failure.status in self.statuses and is_told
+
 
 # Temporary, beside 5xx. 424 is Bedrock's "error while processing the model", 499 a gateway's word
 # that its own client went away.
@@ -17,11 +39,18 @@ _OTHER_VERSION = 505
 _WRAPPED = "badrequesterror"
 # Groq checks the model's JSON itself.
 _INVALID_OUTPUT_CODES = frozenset({"json_validate_failed", "tool_use_failed"})
+# Some local servers report a fault of the content as their own error.
+_OF_CONTENT = frozenset({400, 422, 500})
+_BLAME_CHARS = 1000
 # Chat templates without a system's turn, or that want the user and the assistant in turn.
-_WANTS_TURNS = re.compile(
-    r"roles? must alternate|system (?:role|message|prompt)s? (?:is |are )?not"
-    r"|\broles?\b[^\n]{0,60}(?:not|only)[^\n]{0,40}(?:support|allow|accept)"
-    r"|only user(?:,| and) [^\n]{0,40}roles|unexpected role"
+_WANTS_TURNS = _Sign(
+    _OF_CONTENT,
+    re.compile(
+        r"roles? must alternate|system (?:role|message|prompt)s? (?:is |are )?not"
+        r"|\broles?\b[^\n]{0,60}(?:not|only)[^\n]{0,40}(?:support|allow|accept)"
+        r"|only user(?:,| and) [^\n]{0,40}roles|unexpected role"
+    ),
+    chars=_BLAME_CHARS,
 )
 # 529 is Anthropic's "overloaded"; Bedrock reports throttling with other statuses, too.
 _TOO_FAST_STATUSES = frozenset({429, 529})
@@ -40,59 +69,79 @@ _QUOTA_WORDS = "exceeded your current quota"
 _TIME_TO_COME_BACK = re.compile(r"retry in [\d.]+ ?m?s|\bretrydelay\b")
 _SOON_S = 900.0
 # OpenAI's reply to a request that is larger than the account's tokens per minute: permanent.
-_TOO_LARGE_FOR_RATE = "request too large"
-_DECLINED_CODES = frozenset(
-    {
-        "content_filter",
-        "content_policy_violation",
-        "invalid_prompt",
-        "data_inspection_failed",
-    }
+_TOO_LARGE_FOR_RATE = _Sign(frozenset({429}), re.compile("request too large"))
+_DECLINED = _Sign(
+    frozenset({400, 403, 422}),
+    re.compile("responsibleaipolicyviolation|content management policy|input was flagged"),
+    frozenset(
+        {
+            "content_filter",
+            "content_policy_violation",
+            "invalid_prompt",
+            "data_inspection_failed",
+        }
+    ),
 )
-_DECLINED_MARKS = re.compile(
-    "responsibleaipolicyviolation|content management policy|input was flagged"
-)
-# Some local servers report a request that is too long as their own error.
-_TOO_LONG_STATUSES = (400, 422, 500)
-_TOO_LONG_CODES = frozenset(
-    {"context_length_exceeded", "string_above_max_length", "exceed_context_size_error"}
-)
-_TOO_LONG_PHRASES = re.compile(
-    "context (?:length|window|size)|(?:prompt|input) is too long|too many tokens"
-    "|maximum number of (?:input )?tokens allowed|reduce the length of the messages"
-    "|maximum model length"
+_TOO_LONG = _Sign(
+    _OF_CONTENT,
+    re.compile(
+        "context (?:length|window|size)|(?:prompt|input) is too long|too many tokens"
+        "|maximum number of (?:input )?tokens allowed|reduce the length of the messages"
+        "|maximum model length"
+    ),
+    frozenset({"context_length_exceeded", "string_above_max_length", "exceed_context_size_error"}),
 )
 # Servers' words about images, and the statuses that come with them. Only the start of a text is
 # searched: the rest may quote the request.
 _IMAGE_STATUSES = frozenset({400, 404, 415, 422, 500, 501})
 BODY_TOO_LARGE = 413
-_BLAME_CHARS = 1000
 ImageFault = Literal["too many", "none taken"]
-_TOO_MANY_IMAGES = re.compile(
-    r"too (?:many|much) (?:images|media)|(?:one|single|at most \d+|up to \d+|only \d+) image"
-    r"|(?:exceed|max)[^\n]{0,60}\bimages\b|\bimages?\b[^\n]{0,60}(?:exceed|\bmax|at most|limit)"
+_TOO_MANY_IMAGES = _Sign(
+    _IMAGE_STATUSES,
+    re.compile(
+        r"too (?:many|much) (?:images|media)|(?:one|single|at most \d+|up to \d+|only \d+) image"
+        r"|(?:exceed|max)[^\n]{0,60}\bimages\b|\bimages?\b[^\n]{0,60}(?:exceed|\bmax|at most|limit)"
+    ),
+    chars=_BLAME_CHARS,
 )
-_NO_IMAGES = re.compile(
-    r"not a (?:multi-?modal|vision)|not compiled for multi-?modal|text-only|only "
-    r"(?:accept|support)s? text"
-    r"|(?:image|vision|multi-?modal)[^\n]{0,60}(?:not|n't) (?:support|enabl|load|availabl|allow)ed"
-    r"|(?:not|n't) (?:support|accept)[^\n]{0,40}(?:image|vision|multi-?modal)"
-    r"|image_url[^\n]{0,20}only supported|unknown variant .?image_url|unsupported "
-    r"content[^\n]{0,40}image"
-    r"|no endpoints? found[^\n]{0,40}image|missing data required for image|input should be 'text'"
+_NO_IMAGES = _Sign(
+    _IMAGE_STATUSES,
+    re.compile(
+        r"not a (?:multi-?modal|vision)|not compiled for multi-?modal|text-only|only "
+        r"(?:accept|support)s? text"
+        r"|(?:image|vision|multi-?modal)[^\n]{0,60}(?:not|n't) (?:support|enabl|load|availabl|allow)ed"
+        r"|(?:not|n't) (?:support|accept)[^\n]{0,40}(?:image|vision|multi-?modal)"
+        r"|image_url[^\n]{0,20}only supported|unknown variant .?image_url|unsupported "
+        r"content[^\n]{0,40}image"
+        r"|no endpoints? found[^\n]{0,40}image|missing data required for image|input should be 'text'"
+    ),
+    chars=_BLAME_CHARS,
 )
 # A fault of one image, such as its size, does not concern others.
-_ONE_IMAGE = re.compile(
-    r"image[^\n]{0,80}(?:dimension|pixel|\bpx\b|resolution|too "
-    r"(?:large|big)|\b[km]i?b\b|bytes|\bsize)"
-    r"|(?:dimension|pixel|resolution)[^\n]{0,80}image|"
-    r"image.{0,20}format|format.{0,20}image|mime|invalid (?:image|base64)|damaged"
-    r"|could not (?:process|download|load)"
+_ONE_IMAGE = _Sign(
+    _IMAGE_STATUSES,
+    re.compile(
+        r"image[^\n]{0,80}(?:dimension|pixel|\bpx\b|resolution|too "
+        r"(?:large|big)|\b[km]i?b\b|bytes|\bsize)"
+        r"|(?:dimension|pixel|resolution)[^\n]{0,80}image|"
+        r"image.{0,20}format|format.{0,20}image|mime|invalid (?:image|base64)|damaged"
+        r"|could not (?:process|download|load)"
+    ),
+    chars=_BLAME_CHARS,
 )
-_WANTS_STRINGS = re.compile(
-    r"(?:must|should) be a (?:valid )?str|expected (?:a )?string|of type string|not .?list.?\) to "
-    r"str"
-    r"|untagged enum chatcompletion"
+_WANTS_STRINGS = _Sign(
+    _IMAGE_STATUSES,
+    re.compile(
+        r"(?:must|should) be a (?:valid )?str|expected (?:a )?string|of type string|not .?list.?\) to "
+        r"str"
+        r"|untagged enum chatcompletion"
+    ),
+    chars=_BLAME_CHARS,
+)
+_IMAGE_FAULTS: tuple[tuple[ImageFault | None, _Sign], ...] = (
+    (None, _ONE_IMAGE),
+    ("too many", _TOO_MANY_IMAGES),
+    ("none taken", _NO_IMAGES),
 )
 
 
@@ -156,8 +205,7 @@ class RequestFailedError(Exception):
     @property
     def is_declined(self) -> bool:
         """Tell whether a content filter stopped the request."""
-        is_by_filter = self.status in (400, 403, 422)
-        return is_by_filter and self._names(_DECLINED_CODES, _DECLINED_MARKS)
+        return _DECLINED.is_in(self)
 
     @property
     def is_invalid_output(self) -> bool:
@@ -167,40 +215,27 @@ class RequestFailedError(Exception):
     @property
     def wants_turns(self) -> bool:
         """Tell whether the user and the assistant must speak in turn, and no system."""
-        return self.status in _TOO_LONG_STATUSES and bool(
-            _WANTS_TURNS.search(self.words[:_BLAME_CHARS])
-        )
+        return _WANTS_TURNS.is_in(self)
 
     @property
     def is_too_long(self) -> bool:
         """Tell whether a shorter request may succeed."""
-        if self.status in _TOO_LONG_STATUSES:
-            return self._names(_TOO_LONG_CODES, _TOO_LONG_PHRASES)
-        return self.status == BODY_TOO_LARGE
-
-    def _names(self, codes: frozenset[str], words: re.Pattern[str]) -> bool:
-        """Tell whether the server gives one of these reasons, as a code or in words."""
-        return not codes.isdisjoint(self.codes) or words.search(self.words) is not None
+        return self.status == BODY_TOO_LARGE or _TOO_LONG.is_in(self)
 
     @property
     def image_fault(self) -> ImageFault | None:
         """Return the reason for which the server rejects the images, if it does."""
         if self.status == BODY_TOO_LARGE:
             return "too many"
-        words = self.words[:_BLAME_CHARS]
-        if self.status not in _IMAGE_STATUSES or self.is_too_long or _ONE_IMAGE.search(words):
-            return None
-        if _TOO_MANY_IMAGES.search(words):
-            return "too many"
-        return "none taken" if _NO_IMAGES.search(words) else None
+        faults = (fault for fault, sign in _IMAGE_FAULTS if sign.is_in(self))
+        return None if self.is_too_long else next(faults, None)
 
     @property
     def wants_strings(self) -> bool:
         """Tell whether the server takes a message's content as one string only."""
         words = self.words[:_BLAME_CHARS]
         is_about_content = "content" in words or "messages" in words or self.status in (422, 500)
-        is_blamed = self.status in _IMAGE_STATUSES and is_about_content
-        return is_blamed and _WANTS_STRINGS.search(words) is not None
+        return is_about_content and _WANTS_STRINGS.is_in(self)
 
     @property
     def is_quota_spent(self) -> bool:
@@ -263,9 +298,8 @@ class RequestFailedError(Exception):
             or self.image_fault
             or self.wants_strings
             or self.wants_turns
+            or _TOO_LARGE_FOR_RATE.is_in(self)
         ):
-            return False
-        if self.status == 429 and _TOO_LARGE_FOR_RATE in self.words:
             return False
         return (
             self.status is None

@@ -24,7 +24,7 @@ class TemplateSchema:
 
     Args:
         name: the template's name in the characters that providers allow.
-        full: pydantic's schema with every property required.
+        full: pydantic's schema with every property required; ``text`` is its JSON.
         strict: the same in the strict subset, ``None`` if it cannot be expressed there (free-form
             dicts).
         is_object: whether a JSON object fills the template, as modes and tools require.
@@ -34,6 +34,7 @@ class TemplateSchema:
     full: JsonSchema
     strict: JsonSchema | None
     is_object: bool
+    text: str
 
 
 # Keywords of strict modes. pydantic checks the others (defaults, string lengths).
@@ -85,6 +86,7 @@ def schema_of(template: type[BaseModel]) -> TemplateSchema:
         full=full,
         strict=_strict_or_none(full),
         is_object=_resolve(full, full).get("type") == "object",
+        text=json.dumps(full, ensure_ascii=False),
     )
 
 
@@ -195,7 +197,7 @@ def schema_text(schema: TemplateSchema) -> str:
     return (
         f"Reply with {wish} and nothing else. "
         "It must be an instance of this JSON schema, not the schema itself:\n"
-        f"{json.dumps(schema.full, ensure_ascii=False)}"
+        f"{schema.text}"
     )
 
 

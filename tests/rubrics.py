@@ -187,7 +187,7 @@ def prerequisite_leaves(node, extra=()):
     """Return the leaves that ``node`` depends on, each once.
 
     Args:
-        node: the node to verify; ``None`` depends on ``extra`` alone.
+        node: the node to verify.
         extra: further nodes whose leaves must hold.
     """
     blocking_leaf(node, extra)  # raises where the node is its own prerequisite

@@ -601,21 +601,20 @@ def _node_at(root: VerificationNode, path: Sequence[int]) -> VerificationNode:
 # skipped")
 
 
-def blocks(
-    node: VerificationNode | None, extra: Sequence[VerificationNode]
-) -> Iterator[VerificationNode]:
+def blocks(leaf: VerificationNode, extra: Sequence[VerificationNode]) -> Iterator[VerificationNode]:
     """Yield the prerequisites that block a verification, or that are undecided and may come to.
 
     Only branches with such a leaf are visited.
 
     Raises:
-        ValueError: ``node`` is named as its own prerequisite.
+        ValueError: ``leaf`` is named as its own prerequisite.
     """
-    if any(node_named is node for node_named in extra):
-        raise ValueError(f"node '{node.id if node else node}' cannot be its own prerequisite")
+    if any(node_named is leaf for node_named in extra):
+        raise ValueError(f"node '{leaf.id}' cannot be its own prerequisite")
     for node_named in extra:
-        yield from _blocking_leaves(node_named, besides=node)
-    while node is not None and node.parent is not None:
+        yield from _blocking_leaves(node_named, besides=leaf)
+    node = leaf
+    while node.parent is not None:
         parent, position = node.parent, node.position
         before = bisect_left(parent._blocking_children, position)
         is_sequential = parent.strategy == "sequential"

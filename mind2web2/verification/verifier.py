@@ -84,6 +84,8 @@ class Verifier(ScriptAccess):
             JudgeError: the judge failed for good; the node stays undecided.
         """
         prerequisites = _nodes(extra_prerequisites)
+        # A claim without a node of its own has the same way as others.
+        leaf = node or VerificationNode(id="claim", desc="claim")
         config = self._context.config
         if additional_instruction in (None, NO_INSTRUCTION):
             additional_instruction = config.default_additional_instruction
@@ -99,7 +101,7 @@ class Verifier(ScriptAccess):
             missing=_missing(required or {}),
         )
         most_open = self._context.run.most_open_gates
-        gates = list(islice(blocks(node, prerequisites), most_open + 1))
+        gates = list(islice(blocks(leaf, prerequisites), most_open + 1))
         pages = None if _is_used_up(sources) else _read(sources)
         name = verification.node_id or verification.claim
         with cut_off_noted(self._context.judge, name):
@@ -110,9 +112,9 @@ class Verifier(ScriptAccess):
                 blocked_by = encodable(gates[0].id)
                 reason = skip_reason(gates[0].id, gates[0].verdict.status)
             if reason is not None:
-                return self._skip(verification, node, reason, blocked_by)
+                return self._skip(verification, leaf, reason, blocked_by)
             pages = pages or _read(sources)
-            return await self._judge(verification, node, pages, _behind(gates, most_open))
+            return await self._judge(verification, leaf, pages, _behind(gates, most_open))
 
     def _trials(self, majority_vote: bool | None, num_trials: int | None) -> int:
         config = self._context.config
@@ -124,7 +126,7 @@ class Verifier(ScriptAccess):
     async def _judge(
         self,
         verification: Verification,
-        node: VerificationNode | None,
+        leaf: VerificationNode,
         pages: ReadSources,
         behind: int,
     ) -> bool:
@@ -145,12 +147,10 @@ class Verifier(ScriptAccess):
             reason = f"{type(error).__name__}: {error}"
             supported, evidence = self._error_evidence(verification, reason)
         if isinstance(evidence, Undecided):
-            if node is not None:
-                node.leave_undecided(replace(evidence, behind=behind))
+            leaf.leave_undecided(replace(evidence, behind=behind))
             return supported
         self._note_pages(verification, evidence)
-        if node is not None:
-            node.decide(float(supported), "passed" if supported else "failed", evidence)
+        leaf.decide(float(supported), "passed" if supported else "failed", evidence)
         self.logger.info(
             "verified node=%s supported=%s claim=%s why=%s",
             verification.node_id,
@@ -200,15 +200,12 @@ class Verifier(ScriptAccess):
     def _skip(
         self,
         verification: Verification,
-        node: VerificationNode | None,
+        leaf: VerificationNode,
         reason: str,
         blocked_by: str | None,
     ) -> bool:
-        if node is not None:
-            evidence = evidence_of(
-                verification, "prerequisite", reason=reason, blocked_by=blocked_by
-            )
-            node.decide(0.0, "skipped", evidence)
+        evidence = evidence_of(verification, "prerequisite", reason=reason, blocked_by=blocked_by)
+        leaf.decide(0.0, "skipped", evidence)
         self.logger.info("verification skipped node=%s reason=%s", verification.node_id, reason)
         return False
 

@@ -24,11 +24,11 @@ def test_others_wait_for_it():
     root.add_node(after := node("after"))
     leaf.critical = True
     assert blocking_leaf(after) is leaf
-    assert blocking_leaf(None, [root]) is leaf
+    assert blocking_leaf(node("claim"), [root]) is leaf
 
 
 def test_a_verdict_makes_it_a_leaf_like_any_other():
     root, leaf = undecided()
     leaf.decide(1.0, "passed")
-    assert (leaf.undecided, blocking_leaf(None, [root])) == (None, None)
+    assert (leaf.undecided, blocking_leaf(node("claim"), [root])) == (None, None)
     assert leaf.status == "passed"

@@ -11,7 +11,6 @@ from mind2web2.analysis.metrics import agent_metrics
 from mind2web2.results.agent_summary import AgentSummary
 from mind2web2.results.known_answers import (
     agent_answers,
-    folder_names,
     judged_answers,
     results_dir_of,
     task_answers,
@@ -33,6 +32,7 @@ from mind2web2.results.task_summary import (
     write_entries,
     write_summary_file,
 )
+from mind2web2.utils.files import folder_names
 from mind2web2.utils.json_text import JsonObject
 from mind2web2.utils.names import natural_key
 

@@ -16,7 +16,6 @@ from mind2web2.errors import UsageError
 from mind2web2.results.claim_facts import claim_facts, is_claim
 from mind2web2.results.known_answers import (
     agent_answers,
-    folder_names,
     no_results,
     task_answers,
 )
@@ -28,7 +27,7 @@ from mind2web2.results.stored_results import (
     latest_results,
 )
 from mind2web2.rubric.written_tree import LeafPlace
-from mind2web2.utils.files import replaced_file
+from mind2web2.utils.files import folder_names, replaced_file
 
 _CONTROLS = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 FORMATS = (".csv", ".jsonl")
@@ -147,7 +146,7 @@ def answer_rows(agent: str, root: Path) -> Iterator[AnswerRecord]:
         UsageError: there are none, or one was changed after it was written.
     """
     is_empty = True
-    for task_id in folder_names(root / agent) if (root / agent).is_dir() else ():
+    for task_id in folder_names(root / agent):
         for answer in task_answers(root, agent, task_id):
             is_empty = False
             stored = latest_result(answer_results_dir(root, agent, task_id, answer.answer_name))

@@ -187,11 +187,8 @@ class ProviderClient(AsyncCalls):
             )
 
     def _near(self, model: str) -> str:
-        models = self._models
-        if len(models) == 1:
-            return f"did you mean {models[0]}?"
-        listed = f"it has {', '.join(models[:_MAX_MODELS])}"
-        return did_you_mean(model, models, listed)
+        listed = f"it has {', '.join(self._models[:_MAX_MODELS])}"
+        return did_you_mean(model, self._models, listed)
 
 
 class _Exchange:

@@ -15,7 +15,7 @@ from pydantic import BaseModel
 from mind2web2.errors import AnswerError, UsageError
 from mind2web2.pages.cache import CacheFileSys
 from mind2web2.results.result_file import is_time_s
-from mind2web2.utils.files import read_regular_file
+from mind2web2.utils.files import folder_names, read_regular_file
 from mind2web2.utils.names import check_name, name_list, natural_key
 from mind2web2.utils.path_config import PathConfig, ScriptFile
 
@@ -140,8 +140,11 @@ def select_work(paths: PathConfig, agent_name: str, task_ids: Sequence[str] = ()
 def agent_names(paths: PathConfig) -> list[str]:
     """Return all agents that have a folder with answers. Raises UsageError: there is none."""
     root = paths.answers_root
-    names = sorted(_folders(root), key=natural_key) if root.is_dir() else []
-    names = [name for name in names if any(answer_paths(task) for task in (root / name).glob("*/"))]
+    names = [
+        name
+        for name in _folders(root)
+        if any(answer_paths(task) for task in (root / name).glob("*/"))
+    ]
     if not names:
         raise UsageError(f"no answers under {root}: expected <agent>/<task_id>/answer_<k>.md")
     return names
@@ -266,16 +269,12 @@ def _task_ids(agent_folder: Path, task_ids: Sequence[str]) -> list[str]:
         if not (agent_folder / check_name("task", task_id)).is_dir():
             known = name_list(_folders(agent_folder))
             raise UsageError(f"no answers to task {task_id} under {agent_folder}. Found: {known}")
-    return list(dict.fromkeys(task_ids)) or sorted(_folders(agent_folder), key=natural_key)
+    return list(dict.fromkeys(task_ids)) or _folders(agent_folder)
 
 
 def _folders(folder: Path) -> list[str]:
     try:
-        return [
-            entry.name
-            for entry in folder.iterdir()
-            if entry.is_dir() and not entry.name.startswith(".")
-        ]
+        return folder_names(folder)
     except OSError as error:
         raise UsageError(f"cannot list {folder}: {error.strerror}") from error
 

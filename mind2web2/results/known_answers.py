@@ -23,7 +23,7 @@ from mind2web2.results.task_summary import (
     TaskEntry,
     read_entries,
 )
-from mind2web2.utils.files import read_regular_file
+from mind2web2.utils.files import folder_names, read_regular_file
 from mind2web2.utils.names import name_list, natural_key, nearest_name
 from mind2web2.utils.program import command_line
 
@@ -100,18 +100,6 @@ def results_dir_of(folder: Path, answer_name: str) -> Path:
 def without_score(answer: ScoredAnswer, reason: str) -> ScoredAnswer:
     """Return an answer as one that has no score."""
     return replace(answer, score=None, judge_model=None, reason=reason, facts=NO_FACTS)
-
-
-def folder_names(folder: Path) -> list[str]:
-    """Return the names of the folders in a folder, in natural order."""
-    if not folder.is_dir():
-        return []
-    names = [
-        entry.name
-        for entry in folder.iterdir()
-        if entry.is_dir() and not entry.name.startswith(".")
-    ]
-    return sorted(names, key=natural_key)
 
 
 def word_count(path: Path) -> int | None:

@@ -80,7 +80,7 @@ def _entry(answer: ScoredAnswer) -> TaskEntry:
     )
     if answer.reason is None:
         return scored
-    return scored.model_copy(update={"reason": answer.reason or NO_RESULT})
+    return scored.model_copy(update={"reason": answer.reason})
 
 
 def read_entries(path: Path) -> list[TaskEntry]:

@@ -16,6 +16,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
 
+from mind2web2.utils.names import natural_key
+
 _LEFTOVER_PREFIX = ".writing-"
 _DEVICES = Path("/dev")
 # No write takes nearly so long.
@@ -25,7 +27,11 @@ _CERTAINLY_DEAD_S = 600.0
 def write_whole(path: Path, data: bytes | str) -> None:
     """Replace a file by ``data`` (text as UTF-8) at once, making its folder where needed."""
     with replaced_file(path) as file:
-        file.write(data.encode() if isinstance(data, str) else data)
+        file.write(_as_bytes(data))
+
+
+def _as_bytes(data: bytes | str) -> bytes:
+    return data.encode() if isinstance(data, str) else data
 
 
 @contextmanager
@@ -143,7 +149,7 @@ def _unused_name(path: Path) -> Path:
 def _write_to_disk(path: Path, data: bytes | str) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("xb") as file:
-        file.write(data.encode() if isinstance(data, str) else data)
+        file.write(_as_bytes(data))
         file.flush()
         os.fsync(file.fileno())
 
@@ -180,6 +186,24 @@ def read_regular_file(path: Path, max_bytes: int = MAX_JSON_BYTES) -> bytes:
         if status.st_size > max_bytes:
             raise OSError(errno.EFBIG, f"it has more than {max_bytes:,} bytes", str(path))
         return file.read()
+
+
+def folder_names(folder: Path) -> list[str]:
+    """Return the names of the folders in a folder, in natural order, without hidden ones.
+
+    None if there is no such folder.
+
+    Raises:
+        OSError: it cannot be listed.
+    """
+    if not folder.is_dir():
+        return []
+    names = [
+        entry.name
+        for entry in folder.iterdir()
+        if entry.is_dir() and not entry.name.startswith(".")
+    ]
+    return sorted(names, key=natural_key)
 
 
 def first_link(path: Path, folder: Path) -> Path | None:

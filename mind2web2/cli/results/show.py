@@ -23,7 +23,6 @@ from mind2web2.errors import Mind2Web2Error, UsageError
 from mind2web2.pages.cache import CacheFileSys
 from mind2web2.results.known_answers import (
     agent_answers,
-    folder_names,
     require_results,
     task_answers,
 )
@@ -45,6 +44,7 @@ from mind2web2.rubric.verdicts import (
 )
 from mind2web2.rubric.written_tree import WrittenNode
 from mind2web2.runs.settings import RunSettings
+from mind2web2.utils.files import folder_names
 from mind2web2.utils.invisible_text import make_visible
 from mind2web2.utils.names import check_name, did_you_mean, name_list
 from mind2web2.utils.program import command_line

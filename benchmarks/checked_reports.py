@@ -10,6 +10,7 @@ pages are on a local server, and a browser captures them.
 from __future__ import annotations
 
 import asyncio
+import io
 import re
 import sys
 import tempfile
@@ -23,12 +24,13 @@ from invented.world import World, long_date, slug
 from record_judgments import RecordingJudge, record
 from servers.local_http import Answer, LocalHttp, Request
 
+from mind2web2.cli.address_crawl import AddressCrawl
+from mind2web2.cli.console import PlainConsole
 from mind2web2.judge.protocol import QuestionContext
 from mind2web2.judge.store import JudgmentStore
 from mind2web2.llm_client.chat import ChatRequest
-from mind2web2.pages.crawl import CrawlProgress
 from mind2web2.runs.settings import RunSettings
-from mind2web2_check.checking import TASK, Check
+from mind2web2_check.checking import Check
 from mind2web2_check.hints import hints_of
 from mind2web2_check.sources import Capturing
 from mind2web2_check.statements import ReadReport
@@ -348,8 +350,9 @@ class RightJudge(RecordingJudge):
 async def capture(check: Check) -> None:
     """Capture the pages that a report cites."""
     settings = RunSettings(allow_private_network=True)
-    capturing = Capturing(settings, check.cache, TASK, [], archive_url="")
-    await capturing.capture(check.sources, None, CrawlProgress())
+    console = PlainConsole(io.StringIO())
+    capturing = Capturing(AddressCrawl(console, settings, check.pages.task_dir, ""))
+    await capturing.capture(check.sources, None)
 
 
 def is_exact(check: Check, statements: list[Said]) -> bool:
@@ -483,8 +486,8 @@ def main(first: int = 0, end: int = REPORTS) -> int:
             asyncio.run(capture(check))
             with JudgmentStore(None) as store:
                 judge = RightJudge(store, statements, pages)
-                results = check.paths.eval_results_root
-                asyncio.run(record(judge, check.paths, check.name, results))
+                results = check.project.paths.eval_results_root
+                asyncio.run(record(judge, check.project.paths, check.name, results))
             tally.add(check, statements)
     sys.stdout.write("".join(f"{line}\n" for line in tally.lines()))
     return 0 if tally.is_right else 1

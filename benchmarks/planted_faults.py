@@ -20,9 +20,10 @@ from typing import Any
 
 from measuring import title
 
+from mind2web2.runs.settings import RunSettings
 from mind2web2_authoring.cases import CaseHeader, case_text
 from mind2web2_authoring.findings import OFTEN_WRONG
-from mind2web2_authoring.rehearsal import JudgePrice, RehearsalPlan, TaskRehearsal, rehearse_task
+from mind2web2_authoring.rehearsal import RehearsalPlan, TaskRehearsal, rehearse_task
 
 HEAD = """\
 import re
@@ -727,7 +728,9 @@ def rehearsed(
         text = "\n".join(map(str, template.extract.values()))
         header = CaseHeader(expect=1.0, extract=template.extract)
         (cases / "perfect.md").write_text(case_text(header, text), encoding="utf-8")
-    plan = RehearsalPlan(template.name, script, template.question, cases, JudgePrice("o4-mini"))
+    plan = RehearsalPlan(
+        template.name, script, template.question, cases, RunSettings(judge_model="o4-mini")
+    )
     return rehearse_task(plan)
 
 

@@ -11,11 +11,9 @@ from operator import attrgetter
 from mind2web2.plugin import (
     AskedClaim,
     FieldShape,
-    Outcome,
     PolicyRun,
-    Rescoring,
     WrittenNode,
-    facts_of_kind,
+    facts_in,
     number,
 )
 from mind2web2_authoring.answers import Answer, claim_on_pages
@@ -54,7 +52,6 @@ OFTEN_WRONG = frozenset({"gate without effect", "claim twice"})
 # A worthless answer may have that many points before they are a finding.
 MAX_POINTS = 0.1
 _MAX_NAMES = 4
-_FAILED = Outcome(0.0, "failed")
 _NUMBER = re.compile(r"\d+")
 _LETTERS = re.compile(r"[^\W\d_]{2}")
 # A claim about the answer itself, or one that compares two values, needs no page.
@@ -265,7 +262,7 @@ def _names_known(claim: str, other: str, variants: Variants) -> bool:
         other: the claim on other values.
     """
     said = " ".join([variants.question, *(form.prompt for form in variants.right_run.forms)])
-    names = (fact.text for fact in facts_of_kind(claim, "name"))
+    names = (fact.text for fact in facts_in(claim, "name"))
     return any(name in other and name not in said for name in names)
 
 
@@ -447,11 +444,11 @@ def _points(name: str, run: PolicyRun) -> Iterator[Finding]:
 
 def _scoring(run: PolicyRun) -> tuple[str, ...]:
     """Return the leaves that passed and without which the score would be lower."""
-    rescoring = Rescoring(run.tree)
+    rescoring = run.tree.rescoring()
     least = (run.score or 0.0) - NEARLY
     found = []
     for leaf in run.leaves:
-        if leaf.is_passed and rescoring.score_with({id(leaf): _FAILED}) < least:
+        if leaf.is_passed and rescoring.score_without(leaf) < least:
             found.append(leaf.id)
     return tuple(found)
 

@@ -7,7 +7,7 @@ import argparse
 from mind2web2.plugin import (
     PlainConsole,
     check_name,
-    program,
+    command_line,
     settings_of,
 )
 from mind2web2_authoring.new_task import new_task
@@ -27,5 +27,5 @@ def run(options: argparse.Namespace) -> int:
     console = PlainConsole()
     for path in written:
         console.print_line(f"written: {path}")
-    console.print_line(f"Next: {program()} rehearse {task_id} --write_cases")
+    console.print_line(f"Next: {command_line('rehearse', task_id, '--write_cases')}")
     return 0

@@ -11,16 +11,13 @@ from typing import Literal
 from mind2web2.plugin import (
     Choices,
     Mind2Web2Error,
-    OwnPrice,
     PolicyRun,
     PolicyScript,
     ReadRubric,
+    RunSettings,
     Surroundings,
-    Usage,
     UsageError,
     YamlFileError,
-    end_after_call,
-    price_usd,
     text_tokens,
 )
 from mind2web2_authoring.answers import Answer
@@ -56,20 +53,12 @@ _QUESTION_TOKENS, _PAGE_TOKENS, _OUTPUT_TOKENS = 1000, 4000, 400
 
 
 @dataclass(frozen=True)
-class JudgePrice:
-    """The judge whose prices count; ``own`` is the user's price of it, in place of the list's."""
-
-    model: str
-    own: OwnPrice | None = None
-
-
-@dataclass(frozen=True)
 class RehearsalPlan:
     """A task to be rehearsed.
 
     Args:
         cases: the folder of the author's cases; it may be missing.
-        price: of the judge that is to come.
+        settings: name the judge that is to come.
         surroundings: of the command, for the script.
         runs: run the script; without it, only its text is read.
         writes_cases: write variants of the perfect answer.
@@ -80,7 +69,7 @@ class RehearsalPlan:
     script: Path
     question: str
     cases: Path
-    price: JudgePrice
+    settings: RunSettings
     surroundings: Surroundings | None = None
     runs: bool = True
     writes_cases: bool = False
@@ -158,8 +147,6 @@ def verdict_on(findings: Sequence[Finding], reason: str) -> Verdict:
 
 def rehearse_task(plan: RehearsalPlan) -> TaskRehearsal:
     """Rehearse a task, in a worker that has no event loop."""
-    # Another task must not meet what this script changes, or an import that was stopped.
-    end_after_call()
     if plan.surroundings is not None:
         plan.surroundings.take_over()
     try:
@@ -271,9 +258,7 @@ class _Rehearsal:
         on_pages = sum(vote for vote, claim in zip(votes, run.claims, strict=True) if claim.urls)
         text = text_tokens(right.text) + text_tokens(self._plan.question)
         tokens = questions * (_QUESTION_TOKENS + text) + on_pages * _PAGE_TOKENS
-        usage = Usage(input_tokens=tokens // max(questions, 1), output_tokens=_OUTPUT_TOKENS)
-        price = self._plan.price
-        each = price_usd(usage, price.model, price.own)
+        each = self._plan.settings.price_usd(tokens // max(questions, 1), _OUTPUT_TOKENS)
         cost_usd = None if each is None else each * questions
         return Amounts(len(run.leaves), questions, len(pages), cost_usd)
 

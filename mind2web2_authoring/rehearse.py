@@ -10,7 +10,7 @@ from textwrap import shorten
 
 from pydantic import TypeAdapter
 
-from mind2web2 import Score, Scorer
+from mind2web2 import NoScore, Scorer
 from mind2web2.plugin import (
     JUnitReport,
     PlainConsole,
@@ -20,8 +20,6 @@ from mind2web2.plugin import (
     YamlFileError,
     counted,
     dollars,
-    hide_memory,
-    scorer_of,
     script_of,
     settings_of,
     write_whole,
@@ -46,7 +44,6 @@ def run(options: argparse.Namespace) -> int:
     is_judged = "judge_model" in options
     if not is_judged:
         _refuse_judge_options(options.pages, options.missing_pages)
-    hide_memory()
     cases: Path = options.cases or _CASES
     if options.cases is not None and not cases.is_dir():
         raise UsageError(f"--cases: there is no folder {cases}")
@@ -62,7 +59,7 @@ def run(options: argparse.Namespace) -> int:
     ]
     reports = rehearse_all(plans)
     if is_judged:
-        with scorer_of(settings, options.pages, options.missing_pages) as scorer:
+        with Scorer.of_settings(settings, options.pages, options.missing_pages) as scorer:
             reports = [
                 _judge_cases(scorer, plan, report)
                 for plan, report in zip(plans, reports, strict=True)
@@ -117,16 +114,17 @@ def _judge_cases(scorer: Scorer, plan: RehearsalPlan, report: TaskRehearsal) -> 
             continue
         expected = case.header.expect
         score = scorer.score_sync(plan.task_id, case.answer)
-        if isinstance(score, Score):
-            differs = None if abs(score.score - expected) <= TOLERANCE else _first_shortfall(score)
-            results.append(CaseOutcome(case.name, expected, score.score, differs))
-        else:
+        if isinstance(score, NoScore):
             results.append(CaseOutcome(case.name, expected, None, score.reason))
+            continue
+        is_near = abs(score.score - expected) <= TOLERANCE
+        differs = None if is_near else _first_shortfall(ResultFile.of(score.result))
+        results.append(CaseOutcome(case.name, expected, score.score, differs))
     return report.with_cases(tuple(results))
 
 
-def _first_shortfall(score: Score) -> str:
-    leaves = ResultFile.of(score.result).leaves()
+def _first_shortfall(result: ResultFile) -> str:
+    leaves = result.leaves()
     short = next((leaf for leaf in leaves if leaf.status != "passed"), None)
     if short is None:
         return "every leaf passed"

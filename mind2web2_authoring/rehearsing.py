@@ -14,15 +14,11 @@ from mind2web2.plugin import (
     RunSettings,
     Surroundings,
     UsageError,
-    counted,
     find_tasks,
     run_in_worker,
-    run_to_exit,
-    select_tasks,
 )
 from mind2web2_authoring.findings import Finding
 from mind2web2_authoring.rehearsal import (
-    JudgePrice,
     RehearsalPlan,
     TaskRehearsal,
     rehearse_task,
@@ -30,6 +26,7 @@ from mind2web2_authoring.rehearsal import (
 
 # The limit of a task with all its answers stops work that no time limit within the process stops.
 _TASK_TIMEOUT_S = 600.0
+_STOPPED = "Stopped: name tasks to rehearse these alone."
 
 
 def rehearsal_plans(
@@ -44,16 +41,12 @@ def rehearsal_plans(
         UsageError: there is no such task, or none at all.
     """
     paths = settings.paths
-    price = JudgePrice(settings.model, settings.prices.get(settings.model))
     files = [Path(name) for name in names if Path(name).is_file()]
     ids = [name for name in names if not Path(name).is_file()]
     questions = {path: path.stem for path in files}
     surroundings = Surroundings.of_command()
     if ids or not files:
-        tasks = [
-            task for task in find_tasks(paths, Path("tasks")) if task.script_version is not None
-        ]
-        for task in select_tasks(tasks, ids):
+        for task in find_tasks(paths, Path("tasks"), names=ids, with_script=True):
             script = paths.default_script_for(task.task_id)
             questions[script] = task.question or task.task_id
     plans = [
@@ -63,7 +56,7 @@ def rehearsal_plans(
             path.absolute(),
             question,
             (cases / path.stem).absolute(),
-            price,
+            settings,
             surroundings,
         )
         for path, question in questions.items()
@@ -77,34 +70,32 @@ def rehearse_all(plans: Sequence[RehearsalPlan]) -> list[TaskRehearsal]:
     """Rehearse the tasks on all cores and return their reports in order.
 
     Raises:
-        KeyboardInterrupt: Ctrl-C or SIGTERM; the worker processes are gone by then.
+        SystemExit: Ctrl-C or SIGTERM; the worker processes are gone by then.
     """
     reports: list[TaskRehearsal] = []
-    done: list[str] = []
-
-    def report_stop() -> None:
-        tasks = f"{len(done)} of {counted(len(plans), 'task')}"
-        raise KeyboardInterrupt(f"stopped after {tasks}; name tasks to rehearse these alone")
-
-    run_to_exit(_rehearse(plans, done, reports), report_stop)
+    console = PlainConsole(sys.stderr, outlives_reader=True)
+    status = console.run(_rehearse(plans, console, reports), _STOPPED)
+    if status:
+        raise SystemExit(status)
     return reports
 
 
 async def _rehearse(
-    plans: Sequence[RehearsalPlan], done: list[str], reports: list[TaskRehearsal]
+    plans: Sequence[RehearsalPlan], console: PlainConsole, reports: list[TaskRehearsal]
 ) -> int:
     """Rehearse the tasks on all cores, fill in their reports in order, and return 0."""
-    console = PlainConsole(sys.stderr, outlives_reader=True)
     with console.show_progress("rehearsed", len(plans)) as advance:
 
         async def one(plan: RehearsalPlan) -> TaskRehearsal:
             try:
-                report = await run_in_worker(rehearse_task, plan, timeout_s=_TASK_TIMEOUT_S)
+                # Another task must not meet what this script changes, or a stopped import.
+                report = await run_in_worker(
+                    rehearse_task, plan, timeout_s=_TASK_TIMEOUT_S, is_last=True
+                )
             except Mind2Web2Error as error:
                 reason = f"the rehearsal of {plan.script.name} was stopped: {error}"
                 finding = Finding("script fails", reason)
                 report = TaskRehearsal(plan.task_id, "faulty", findings=(finding,), error=reason)
-            done.append(plan.task_id)
             advance()
             return replace(report, question=plan.question)
 

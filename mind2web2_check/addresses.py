@@ -12,7 +12,6 @@ from dataclasses import replace
 from mind2web2.plugin import (
     Address,
     AddressText,
-    undo_markdown_escapes,
 )
 
 # A DOI may have "<113::AID-CNE9>" or "[0001:ABC]" in it, unlike a tag.
@@ -72,8 +71,7 @@ def _identifiers(text: str, pattern: re.Pattern[str]) -> Iterator[Address]:
         written = match[0].rstrip(".,;:!?*_\\")
         while written.endswith(")") and written.count(")") > written.count("("):
             written = written[:-1].rstrip(".,;:")
-        url = undo_markdown_escapes(written)
-        yield Address(match.start(), match.start() + len(written), url)
+        yield Address.written_at(match.start(), written)
 
 
 def _catalogue_numbers(text: str) -> Iterator[Address]:

@@ -11,26 +11,16 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
 
+from mind2web2 import CacheFileSys
 from mind2web2.plugin import (
-    STORE_NAME,
-    AgentCache,
-    CrawlDisplay,
-    CrawlProgress,
-    PathConfig,
+    AddressCrawl,
+    AgentEvaluation,
+    AgentResults,
     PlainConsole,
     RunSettings,
-    answer_results_dir,
     command_line,
     default_barred,
-    judge_client,
-    judge_spec,
-    latest_result,
-    prepare_settings,
-    print_estimate,
     read_answer,
-    run_evaluation,
-    run_to_exit,
-    select_work,
     settings_of,
     write_whole,
 )
@@ -82,25 +72,24 @@ class Check:
         return cls(name, *report_in(report), checks / name, report)
 
     @property
-    def paths(self) -> PathConfig:
-        """Return the folders of the project."""
-        return PathConfig(self.folder).apply_overrides(eval_scripts_root=SCRIPTS)
+    def project(self) -> RunSettings:
+        """Return settings with the folders of the project."""
+        return self.settings(RunSettings())
 
     def write(self) -> None:
         """Write the report as the answer that is evaluated."""
         _write(self.folder / PATH_NAME, path_from(self.folder, self.file))
-        _write(self.paths.answers_root / self.name / TASK / f"{ANSWER}.md", self.text)
+        _write(self.project.paths.answers_root / self.name / TASK / f"{ANSWER}.md", self.text)
 
     def settings(self, settings: RunSettings) -> RunSettings:
         """Return the settings of the evaluation."""
-        roots = self.paths
         return replace(
             settings,
             agent_name=self.name,
-            answer_folder=roots.answers_root,
-            eval_scripts_root=roots.eval_scripts_root,
-            eval_results_root=roots.eval_results_root,
-            cache_root=roots.cache_root,
+            answer_folder=self.folder / "answers",
+            eval_scripts_root=SCRIPTS,
+            eval_results_root=self.folder / "eval_results",
+            cache_root=self.folder / "cache",
         )
 
     def findings(self, is_judged: bool = True) -> CheckedReport:
@@ -109,13 +98,13 @@ class Check:
         Args:
             is_judged: the newest result is of this text.
         """
-        folder = answer_results_dir(self.paths.eval_results_root, self.name, TASK, ANSWER)
-        found = latest_result(folder) if is_judged else None
+        results = AgentResults(self.project.paths.eval_results_root, self.name)
+        found = results.newest(TASK, ANSWER) if is_judged else None
         report = checked_report(self.name, self.read, found.content if found else None)
         pages = self.source_pages()
         report.name_pages({page.source: page for page in pages})
         read = list(map(page_address, self.sources))
-        barred = default_barred().sources_of("", read, self.cache.of(TASK))
+        barred = default_barred().sources_of("", read, self.pages)
         contaminated = [source["url"] for source in barred]
         return report.model_copy(
             update={
@@ -127,9 +116,9 @@ class Check:
         )
 
     @property
-    def cache(self) -> AgentCache:
+    def pages(self) -> CacheFileSys:
         """Return the cache of the report's pages."""
-        return AgentCache(self.paths.cache_root / self.name)
+        return CacheFileSys(self.project.paths.cache_root / self.name / TASK)
 
     def of_others(self, pattern: str) -> list[Path]:
         """Return files or folders of the other checks."""
@@ -144,7 +133,7 @@ class Check:
 
     def source_pages(self) -> list[SourcePage]:
         """Return the page of each source as it is stored; reads files."""
-        cache = self.cache.of(TASK)
+        cache = self.pages
         pages = [source_page(cache, source) for source in self.sources]
         if any(page.is_public for page in pages):
             return pages
@@ -186,8 +175,9 @@ def _status_of(
     has_judge = not options.no_judge and has_key
     for check in checks:
         check.write()
+    given.check()
     command = _Command(
-        prepare_settings(given),
+        given,
         PlainConsole(),
         archive_url=options.archive_url,
         uses_archive=options.archive,
@@ -201,7 +191,7 @@ def _status_of(
         check_ending(output, has_judge)
     if has_judge and not given.is_replay:
         # Before pages are captured: it says what a judge needs that is missing.
-        judge_client(judge_spec(given))
+        command.evaluation(checks[0]).check_judge()
     if not has_key and not options.no_judge:
         command.console.print_line(_NO_KEY)
     if given.captures_pages:
@@ -228,25 +218,17 @@ class _Command:
 
     def capture(self, check: Check) -> int:
         """Capture the pages of a report, and return the exit status: 0, or 130 after Ctrl-C."""
-        progress = CrawlProgress()
         settings = check.settings(self.settings)
+        crawl = AddressCrawl(self.console, settings, check.pages.task_dir, self.archive_url)
+        others = [CacheFileSys(folder / TASK) for folder in check.of_others("cache/*")]
+        capturing = Capturing(crawl, others, self.uses_archive, self.email)
 
         async def captured() -> int:
-            async with CrawlDisplay(self.console, progress):
-                capturing = Capturing(
-                    settings,
-                    check.cache,
-                    TASK,
-                    [AgentCache(folder).of(TASK) for folder in check.of_others("cache/*")],
-                    self.archive_url,
-                    self.uses_archive,
-                    self.email,
-                )
-                await capturing.capture(check.sources, _moment(settings), progress)
+            await capturing.capture(check.sources, _moment(settings))
             return 0
 
         stopped = "Stopped. The pages so far are kept: the same command continues from here."
-        return run_to_exit(captured(), lambda: self.console.print_line(stopped))
+        return self.console.run(captured(), stopped)
 
     def print_hints(self, checks: Sequence[Check]) -> int:
         """Print and write what may be wrong without a judge, and return the exit status."""
@@ -263,8 +245,7 @@ class _Command:
     def estimate(self, checks: Sequence[Check]) -> int:
         """Print what the reports will cost, and return the exit status."""
         for check in checks:
-            work = select_work(check.paths, check.name)
-            print_estimate(check.settings(self.settings), check.name, check.paths, work)
+            self.evaluation(check).estimate()
         return 0
 
     def stop(self, checks: Sequence[Check], status: int) -> int:
@@ -277,29 +258,23 @@ class _Command:
         """Judge the reports, print and write what was found, and return the exit status."""
         status, reports = 0, []
         for check in checks:
-            own_status = self._judge(check)
+            own_status = self.evaluation(check).run()
             # The result of a check that was stopped may be an earlier one, of another text.
             found = check.findings(is_judged=own_status == 0)
             print_findings(self.console, found)
             failures = list(filter(None, (each.failure(found.figures) for each in self.bounds)))
             for text in failures:
                 self.console.print_line(f"Failed: {text}")
-            reports.append(ShownReport(found, check.text, check.paths))
+            reports.append(ShownReport(found, check.text, check.project))
             status = max(status, own_status, int(bool(failures)))
         self._write(reports)
         return status
 
-    def _judge(self, check: Check) -> int:
-        settings, work = check.settings(self.settings), select_work(check.paths, check.name)
-        return run_evaluation(
-            settings,
-            check.name,
-            check.paths,
-            work,
-            checked=replace(settings),
-            is_quiet=True,
-            other_stores=check.of_others(f"eval_results/*/{STORE_NAME}"),
-        )
+    def evaluation(self, check: Check) -> AgentEvaluation:
+        """Return the evaluation of a report, which reuses what other reports have asked."""
+        evaluation = AgentEvaluation.of(check.settings(self.settings), check.name)
+        stores = check.of_others("eval_results/*/judgments.sqlite3")
+        return replace(evaluation, is_quiet=True, other_stores=stores)
 
     def _write(self, reports: Sequence[ShownReport]) -> None:
         for output in self.outputs:
@@ -309,7 +284,7 @@ class _Command:
                 write_findings(output, [report.found for report in reports])
             self.console.print_line(f"Written: {output}")
         for report in reports:
-            page = report.paths.eval_results_root.parent / PAGE_NAME
+            page = report.project.paths.eval_results_root.parent / PAGE_NAME
             asyncio.run(write_page(page, [report]))
             self.console.print_line(f"Look at it: {command_line('view', str(page))}")
 

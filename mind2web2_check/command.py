@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from mind2web2.plugin import DEFAULT_ARCHIVE_URL, SETTINGS, Subcommands
+from mind2web2.plugin import (
+    Subcommands,
+)
 
 _DESCRIPTION = """\
 Find out whether a report is true: find its statements and the sources that each cites, open the pages, and
@@ -75,7 +77,7 @@ def add_command(commands: Subcommands) -> None:
     parser.add_argument(
         "--archive_url",
         metavar="URL",
-        default=DEFAULT_ARCHIVE_URL,
+        default="https://archive.org",
         help="where --archive and --as_of look for copies: an archive with the Internet Archive's "
         "availability API (default: %(default)s)",
     )
@@ -110,6 +112,5 @@ def add_command(commands: Subcommands) -> None:
         default=[],
         help="exit with status 1 if a figure is lower, as precision=.9; may be repeated",
     )
-    names = [name for name in SETTINGS if name not in _NOT_OF_CHECKS]
-    parser.add_settings(names)
+    parser.add_run_settings(leave_out=_NOT_OF_CHECKS)
     parser.set_defaults(run="mind2web2_check.checking")

@@ -6,10 +6,16 @@ import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Literal
+from urllib.parse import urlsplit
 
 from pydantic import BaseModel
 
-from mind2web2.plugin import Fact, facts_in, find_quote, lookup_key, split_url
+from mind2web2.plugin import (
+    Fact,
+    facts_in,
+    find_quote,
+    lookup_key,
+)
 from mind2web2_check.sources import SourcePage
 from mind2web2_check.statements import ReadReport, Statement
 
@@ -100,7 +106,7 @@ def _kind_of(problem: str) -> HintKind:
 
 def _is_elsewhere(page: SourcePage) -> bool:
     """Tell whether an address with a path led to a home page: what was there is gone."""
-    asked, read = split_url(page.source), split_url(page.read_at)
+    asked, read = urlsplit(page.source), urlsplit(page.read_at)
     return len(asked.path.strip("/")) > 0 and not read.path.strip("/") and not read.query
 
 

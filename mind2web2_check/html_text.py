@@ -8,7 +8,9 @@ from collections.abc import Callable, Iterator
 from copy import deepcopy
 from typing import TYPE_CHECKING
 
-from mind2web2.plugin import UsageError, missing_extra
+from mind2web2.plugin import (
+    UsageError,
+)
 
 if TYPE_CHECKING:
     from lxml.html import HtmlElement
@@ -35,7 +37,9 @@ def html_text(page: str) -> str:
         from html_to_markdown import ConversionOptions, convert
         from lxml import html as lxml_html
     except ImportError as error:
-        raise UsageError(missing_extra("A report in HTML", str(error.name), "html")) from error
+        raise UsageError(
+            f"a report in HTML needs the package {error.name}: run `pip install 'mind2web2[html]'`"
+        ) from error
     parser = lxml_html.HTMLParser(encoding="utf-8", remove_comments=True, huge_tree=True)
     written = page.encode("utf-8", "replace") or b"<p>"
     root = lxml_html.document_fromstring(written, parser=parser)

@@ -5,6 +5,7 @@ Other forms become markdown.
 
 from __future__ import annotations
 
+import asyncio
 import os
 import re
 import sys
@@ -15,9 +16,8 @@ from mind2web2.plugin import (
     FetchedDocument,
     Mind2Web2Error,
     UsageError,
-    as_unicode_text,
-    call_in_worker,
-    office_html,
+    run_in_worker,
+    uniform_text,
 )
 from mind2web2_check.html_text import html_text
 from mind2web2_check.pdf import pdf_markdown
@@ -80,13 +80,14 @@ def report_in(report: str) -> tuple[str, ReadReport]:
     data = _read(report)
     try:
         name = Path(report).name
-        return call_in_worker(_text_and_statements, data, name, timeout_s=_TIMEOUT_S)
+        call = run_in_worker(_text_and_statements, data, name, timeout_s=_TIMEOUT_S)
+        return asyncio.run(call)
     except Mind2Web2Error as error:
         raise UsageError(f"cannot read {report}: {error}") from error
 
 
 def _text_and_statements(data: bytes, name: str) -> tuple[str, ReadReport]:
-    text = as_unicode_text(_as_text(data, name)).replace("\r\n", "\n").replace("\r", "\n")
+    text = uniform_text(_as_text(data, name).encode("utf-8", "replace").decode())
     if not text.strip():
         raise UsageError("it has no text to check")
     return text, read_report(text)
@@ -109,7 +110,7 @@ def _as_text(data: bytes, name: str) -> str:
     if data.startswith(b"%PDF"):
         return pdf_markdown(data)
     if data.startswith(b"PK\3\4"):
-        return html_text(office_html(data, name).html)
+        return html_text(FetchedDocument(name, 200, "", data).office_text())
     head = data[:_SNIFFED_BYTES]
     is_named = name.lower().endswith((".html", ".htm"))
     if b"\0" in head and not head.startswith((b"\xff\xfe", b"\xfe\xff")):

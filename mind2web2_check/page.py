@@ -9,8 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from mind2web2.plugin import (
-    AnswerKey,
-    PathConfig,
+    RunSettings,
     markdown_tree,
     visible,
     write_view,
@@ -34,7 +33,7 @@ class ShownReport:
 
     found: CheckedReport
     text: str
-    paths: PathConfig
+    project: RunSettings
 
 
 async def write_page(path: Path, reports: Sequence[ShownReport]) -> None:
@@ -44,7 +43,7 @@ async def write_page(path: Path, reports: Sequence[ShownReport]) -> None:
         ResultWriteError: it cannot be written.
     """
     title = ", ".join(report.found.name for report in reports)
-    answers = [(each.paths, AnswerKey(each.found.name, TASK, ANSWER)) for each in reports]
+    answers = [(each.project.paths, each.found.name, TASK, ANSWER) for each in reports]
     await write_view(path, title, "checked", list(map(_shown, reports)), answers)
 
 

@@ -11,7 +11,7 @@ import re
 from typing import Any
 from urllib.parse import parse_qs, quote, urlsplit
 
-from mind2web2 import AggregationStrategy, Evaluator, VerificationNode, create_evaluator
+from mind2web2 import Evaluator, create_evaluator
 from mind2web2.plugin import only_known
 from mind2web2_check.claims import (
     AGAIN,
@@ -56,7 +56,6 @@ async def check_report(
     evaluator = Evaluator()
     root = evaluator.initialize(
         task_id="report",
-        strategy=AggregationStrategy.PARALLEL,
         agent_name=agent_name,
         answer_name=answer_name,
         client=client,
@@ -96,14 +95,9 @@ async def check_report(
     entries = [entry for reply in replies for entry in reply]
     evaluator.add_custom_info({"statements": [each.model_dump() for each in entries]}, CLAIMS)
     verifications = [
-        evaluator.verify(
-            claim=leaf.desc,
-            node=leaf,
-            sources=page_address(source),
-            additional_instruction=_INSTRUCTION,
-        )
+        evaluator.verify(**question, additional_instruction=_INSTRUCTION)
         for entry in entries
-        for leaf, source in _leaves(evaluator, root, entry, report.statements[entry.number])
+        for question in _questions(evaluator, entry, report.statements[entry.number])
     ]
     if not verifications:
         evaluator.add_custom_node(False, "source", "The report cites a source.", root)
@@ -111,19 +105,16 @@ async def check_report(
     return evaluator.get_summary()
 
 
-def _leaves(
-    evaluator: Evaluator,
-    root: VerificationNode,
-    entry: StatementClaims,
-    statement: Statement,
-) -> list[tuple[VerificationNode, str]]:
-    """Add a leaf for each claim and source of a statement, and return them with their sources."""
+def _questions(
+    evaluator: Evaluator, entry: StatementClaims, statement: Statement
+) -> list[dict[str, Any]]:
+    """Add a leaf for each claim and source of a statement, and return the arguments of each."""
     if not statement.sources:
         return []
     node = evaluator.add_parallel(
-        id=f"s{entry.number}", desc=statement.text, parent=root, critical=False
+        id=f"s{entry.number}", desc=statement.text, parent=evaluator.root, critical=False
     )
-    leaves = []
+    questions = []
     for claim_number, claim in enumerate(entry.claims):
         for source_number, source in enumerate(statement.sources):
             leaf = evaluator.add_leaf(
@@ -132,8 +123,8 @@ def _leaves(
                 parent=node,
                 critical=False,
             )
-            leaves.append((leaf, source))
-    return leaves
+            questions.append({"claim": claim, "node": leaf, "sources": page_address(source)})
+    return questions
 
 
 def leaf_id(statement: int, claim: int, source: int) -> str:

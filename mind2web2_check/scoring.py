@@ -6,14 +6,17 @@ import asyncio
 from pathlib import Path
 
 from mind2web2 import NoScore, Scorer
-from mind2web2.plugin import ResultFile, ScriptFile, uniform_text
+from mind2web2.plugin import (
+    ResultFile,
+    uniform_text,
+)
 from mind2web2_check.findings import CheckedReport, checked_report
 from mind2web2_check.statements import read_report
 
 TASK = "report"
 ANSWER = "answer_1"
 SCRIPTS = Path(__file__).parent / "eval_scripts"
-SCRIPT = ScriptFile(SCRIPTS / "check" / f"{TASK}.py", "check")
+SCRIPT = SCRIPTS / "check" / f"{TASK}.py"
 
 
 def findings(report: str, result: ResultFile | None = None) -> CheckedReport:

@@ -3,31 +3,21 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import logging
 import re
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
+from datetime import datetime
 from itertools import product
 from urllib.parse import quote, urlencode
 
+from pydantic import BaseModel, ValidationError
+
 from mind2web2 import CacheFileSys
 from mind2web2.plugin import (
-    AgentCache,
-    Archive,
-    BatchBrowserManager,
+    AddressCrawl,
     CapturedPage,
-    CaptureRecord,
-    CrawlProgress,
     Mind2Web2Error,
-    PageCapturer,
-    RunSettings,
-    TaskCitations,
-    capture_settings,
-    crawl,
-    mapping,
-    text_of,
 )
 from mind2web2_check.rubric import page_address
 from mind2web2_check.verdicts import trouble_of
@@ -45,13 +35,24 @@ _DEAD = ("http_error", "navigation_error", "soft_404")
 _NOT_READ = "the page itself could not be read"
 _LANDING_PAGE = f"{_NOT_READ}; its DOI's landing page is shown"
 _OPEN_COPY = f"{_NOT_READ}; an open copy of the paper is shown"
-_PAGES_AT_ONCE = 5
-_RETRIES = 1
 _RETRACTED_TITLE = re.compile(
     r"\W*(?:retracted\b|retraction(?: notice| note| of)?(?: to)?:)|.*[:\[(]\s*retracted\W*$",
     re.IGNORECASE,
 )
 _RETRACTED = re.compile(r"\bthis (?:article|paper) (?:has been|was|is) retracted", re.IGNORECASE)
+
+
+_Capture = Callable[[str, logging.Logger], Awaitable[CapturedPage]]
+
+
+class _OpenCopy(BaseModel):
+    url: str | None = None
+
+
+class _OpenCopies(BaseModel):
+    """Unpaywall's reply."""
+
+    best_oa_location: _OpenCopy | None = None
 
 
 @dataclass(frozen=True)
@@ -101,19 +102,15 @@ class Capturing:
 
     Args:
         others: caches of other reports, whose pages are copied.
-        archive_url: an archive with the Internet Archive's availability API.
-        uses_archive: its copy is read where a page is unavailable or walled.
+        uses_archive: an archive's copy is read where a page is unavailable or walled.
         email: for Unpaywall, which is asked for open copies of papers; empty if it is not to be
             asked.
         doi_url: leads to the landing page of each DOI.
         unpaywall_url: says where an open copy of a DOI's paper is.
     """
 
-    settings: RunSettings
-    cache: AgentCache
-    task_id: str
-    others: Sequence[CacheFileSys]
-    archive_url: str
+    crawl: AddressCrawl
+    others: Sequence[CacheFileSys] = ()
     uses_archive: bool = False
     email: str = ""
     doi_url: str = "https://doi.org"
@@ -122,11 +119,9 @@ class Capturing:
     @property
     def pages(self) -> CacheFileSys:
         """Return the cache of the report's pages."""
-        return self.cache.of(self.task_id)
+        return self.crawl.pages
 
-    async def capture(
-        self, sources: Sequence[str], moment: datetime | None, progress: CrawlProgress
-    ) -> None:
+    async def capture(self, sources: Sequence[str], moment: datetime | None) -> None:
         """Capture what is not stored yet.
 
         Args:
@@ -135,12 +130,10 @@ class Capturing:
         """
         addresses = list(dict.fromkeys(map(page_address, sources)))
         if moment is not None:
-            await self._from_archive(addresses, moment)
+            await self.crawl.copy_archived(addresses, moment)
         else:
             await asyncio.to_thread(self._from_others, addresses)
-        citations = TaskCitations(self.task_id, {"report": addresses})
-        archive = Archive(self.archive_url, {}) if self.uses_archive else None
-        await crawl([citations], self.cache, self._browser, progress, archive=archive)
+        await self.crawl.crawl(addresses, with_archive=self.uses_archive)
         await self._from_stand_ins(addresses)
 
     def _from_others(self, addresses: Sequence[str]) -> None:
@@ -148,34 +141,14 @@ class Capturing:
             if self.pages.has(url) is None:
                 self.pages.copy_page(url, other)
 
-    def _browser(self) -> BatchBrowserManager:
-        settings = capture_settings(self.settings)
-        return BatchBrowserManager(settings.headless, _PAGES_AT_ONCE, _RETRIES, settings=settings)
-
-    async def _from_archive(self, addresses: Sequence[str], moment: datetime) -> None:
-        missing = [url for url in addresses if self.pages.has(url) is None]
-        if not missing:
-            return
-        archive = Archive(self.archive_url, {})
-        limit = asyncio.Semaphore(_PAGES_AT_ONCE)
-        async with self._browser() as browser:
-
-            async def copied(url: str) -> None:
-                async with limit:
-                    page = await archive.copy_for(_not_captured(url), moment, browser)
-                if page is not None:
-                    await asyncio.to_thread(self.pages.put_capture, page, url=url)
-
-            await asyncio.gather(*map(copied, missing))
-
     async def _from_stand_ins(self, addresses: Sequence[str]) -> None:
         """Read an open copy or the landing page where a DOI's page is walled or was not there."""
         unread = {url: doi for url in addresses if (doi := _doi_of(url)) and self._is_unread(url)}
         if not unread:
             return
-        async with self._browser() as browser:
+        async with self.crawl.browser() as browser:
             for url, doi in unread.items():
-                async for note, address in self._stand_ins(url, doi, browser):
+                async for note, address in self._stand_ins(url, doi, browser.capture):
                     page = await browser.capture(address, log)
                     if page.record.kind is not None and not page.record.is_suspect:
                         await asyncio.to_thread(self._put_stand_in, url, page, f"{note}: {address}")
@@ -185,26 +158,25 @@ class Capturing:
         return source_page(self.pages, url).problem is not None
 
     async def _stand_ins(
-        self, url: str, doi: str, browser: PageCapturer
+        self, url: str, doi: str, capture: _Capture
     ) -> AsyncIterator[tuple[str, str]]:
         """Yield notes and addresses of pages that may stand in for that of a DOI, best first."""
-        copy = await self._open_copy(doi, browser) if self.email else None
+        copy = await self._open_copy(doi, capture) if self.email else None
         if copy is not None:
             yield _OPEN_COPY, copy
         if "doi.org/" not in url:
             yield _LANDING_PAGE, f"{self.doi_url}/{doi}"
 
-    async def _open_copy(self, doi: str, browser: PageCapturer) -> str | None:
+    async def _open_copy(self, doi: str, capture: _Capture) -> str | None:
         query = urlencode({"email": self.email})
-        reply = await browser.capture(f"{self.unpaywall_url}/{quote(doi)}?{query}", log)
+        reply = await capture(f"{self.unpaywall_url}/{quote(doi)}?{query}", log)
         try:
-            found = mapping(json.loads(reply.text or ""))
-        except ValueError:
+            copy = _OpenCopies.model_validate_json(reply.text or "").best_oa_location
+        except ValidationError:
             reason = reply.record.failure or f"HTTP status {reply.record.status}, and no JSON"
             log.warning("Unpaywall could not be asked for %s: %s", doi, reason)
             return None
-        address = mapping(found.get("best_oa_location")).get("url")
-        return str(address) if address else None
+        return None if copy is None else copy.url
 
     def _put_stand_in(self, url: str, page: CapturedPage, note: str) -> None:
         notes = (*page.record.notes, note)
@@ -218,48 +190,37 @@ def _doi_of(url: str) -> str | None:
     return None if doi is None else _FORM_OF_PAPER.sub("", doi[0].rstrip("/."))
 
 
-def _not_captured(url: str) -> CapturedPage:
-    now = datetime.now(UTC).isoformat()
-    reason = "the copy of the report's time is preferred"
-    return CapturedPage(
-        CaptureRecord(requested_url=url, final_url=url, kind=None, captured_at=now, failure=reason)
-    )
-
-
 def source_page(pages: CacheFileSys, source: str) -> SourcePage:
     """Return a source's page as it is stored; reads files."""
     url = page_address(source)
     record, kind = pages.capture_record(url), pages.has(url)
-    found = record or _not_captured(url).record
+    found = record or CapturedPage.missing(url, "not captured").record
     page = SourcePage(
         source,
         title=found.title,
-        problem=_problem(record, kind is not None, pages.listed_failure(url)),
+        problem=_problem(pages, url),
         read_at=found.archived_from or found.final_url,
-        is_stand_in=_is_stand_in(found),
+        is_stand_in=found.archived_from is not None
+        or any(note.startswith(_NOT_READ) for note in found.notes),
         content=found.sha256,
         is_public=found.status is not None and not found.is_private,
     )
     if kind is None:
         return page
-    return replace(page, text=_stored_text(pages, url, kind == "pdf"))
+    return replace(page, text=_stored_text(pages, url))
 
 
-def _is_stand_in(record: CaptureRecord) -> bool:
-    has_note = any(note.startswith(_NOT_READ) for note in record.notes)
-    return has_note or record.archived_from is not None
-
-
-def _stored_text(pages: CacheFileSys, url: str, is_pdf: bool) -> str:
+def _stored_text(pages: CacheFileSys, url: str) -> str:
     try:
-        return text_of(pages.get_pdf(url)) if is_pdf else pages.get_web(url, False)[0]
+        return pages.get_text(url)
     except Mind2Web2Error:
         return ""
 
 
-def _problem(record: CaptureRecord | None, is_stored: bool, failure: str | None) -> str | None:
+def _problem(pages: CacheFileSys, url: str) -> str | None:
+    record, failure = pages.capture_record(url), pages.listed_failure(url)
     kinds = [trouble.kind for trouble in record.troubles] if record else []
-    if not is_stored:
+    if pages.has(url) is None:
         reason = (record and record.failure) or failure or "not captured"
         if record and record.is_refused_as_private:
             return f"not opened: {reason} (--allow_private_network opens it)"

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
+from operator import attrgetter
 from typing import Literal, get_args
 
 from pydantic import BaseModel, computed_field
 
-from mind2web2.plugin import Evidence, PageCheck, ResultFile, Vote, WrittenNode, mapping
+from mind2web2.plugin import (
+    ResultFile,
+    WrittenNode,
+)
 from mind2web2_check.claims import StatementClaims
 from mind2web2_check.rubric import CLAIMS, leaf_id, page_address
 from mind2web2_check.statements import ReadReport, Statement
@@ -126,10 +130,13 @@ def verdicts_of(report: ReadReport, result: ResultFile | None) -> list[Statement
     ]
 
 
+class _Claims(BaseModel):
+    statements: tuple[StatementClaims, ...] = ()
+
+
 def _entries(result: ResultFile) -> dict[int, StatementClaims]:
-    claims = mapping(dict(result.info_entries()).get(CLAIMS))
-    entries = map(StatementClaims.model_validate, claims.get("statements", ()))
-    return {entry.number: entry for entry in entries}
+    found = _Claims.model_validate(dict(result.info_entries()).get(CLAIMS) or {})
+    return {entry.number: entry for entry in found.statements}
 
 
 def _statement(
@@ -170,7 +177,7 @@ def _source(source: str, leaf: WrittenNode | None) -> SourceVerdict:
     if not leaf.evidence.pages:
         unread = {"verdict": "page unavailable", "reason": leaf.evidence.reason or "not captured"}
         return found.model_copy(update=unread)
-    return found.model_copy(update=_of_page(leaf.evidence))
+    return found.model_copy(update=_of_page(leaf))
 
 
 # Signs that a capture shows something else than the page: silence of such a page says nothing.
@@ -185,28 +192,29 @@ UNREADABLE = {
 }
 
 
-def _of_page(evidence: Evidence) -> dict[str, object]:
-    check = evidence.pages[-1]
+def _of_page(leaf: WrittenNode) -> dict[str, object]:
+    check = leaf.grounds.pages[-1]
     votes = [vote for vote in check.votes if vote.supported is (check.outcome == "supported")]
-    unreadable = _unreadable(check, votes)
+    unreadable = _unreadable(leaf) if votes else check.reason or "not judged"
     if unreadable is not None:
         return {"page": check.url, "verdict": "page unavailable", "reason": unreadable}
     # The first one that quotes the page decides.
-    decisive = max(votes, key=_quotes_page)
+    decisive = max(votes, key=attrgetter("quotes_page"))
     return {
         "page": check.url,
-        "verdict": _verdict(check),
+        "verdict": _verdict(leaf),
         "quote": decisive.quote and decisive.quote.text,
         "reason": decisive.reasoning,
         "depth": "abstract" if _ABSTRACT.search(check.url) else "full text",
     }
 
 
-def _unreadable(check: PageCheck, votes: Sequence[Vote]) -> str | None:
+def _unreadable(leaf: WrittenNode) -> str | None:
     """Return why a page says nothing about a claim; ``None`` if it was read."""
-    if not votes or check.outcome == "unavailable":
+    check = leaf.grounds.pages[-1]
+    if check.outcome == "unavailable":
         return check.reason or "not judged"
-    if check.outcome == "supported" or any(map(_quotes_page, check.votes)):
+    if check.outcome == "supported" or any(vote.quotes_page for vote in check.votes):
         return None
     return trouble_of(check.shown.troubles)
 
@@ -216,18 +224,14 @@ def trouble_of(kinds: Iterable[str]) -> str | None:
     return next((UNREADABLE[kind] for kind in kinds if kind in UNREADABLE), None)
 
 
-def _verdict(check: PageCheck) -> Verdict:
+def _verdict(leaf: WrittenNode) -> Verdict:
     """Return the verdict; a page contradicts a claim if the judge quotes it against the claim."""
+    check = leaf.grounds.pages[-1]
     if check.outcome == "supported":
         return "supported"
     against = [vote for vote in check.votes if not vote.supported]
-    quoting = [vote for vote in against if _quotes_page(vote)]
+    quoting = [vote for vote in against if vote.quotes_page]
     if 2 * len(quoting) <= len(against):
         return "not there"
     qualifying = [vote for vote in quoting if vote.reasoning.lstrip(' *"').startswith(_QUALIFIED)]
     return "qualified" if 2 * len(qualifying) > len(quoting) else "contradicted"
-
-
-def _quotes_page(vote: Vote) -> bool:
-    quote = vote.quote
-    return quote is not None and quote.match != "not_found" and quote.source == "page"

@@ -13,12 +13,10 @@ from typing import TYPE_CHECKING
 
 from mind2web2 import __version__
 from mind2web2.plugin import (
+    AgentResults,
     AnswerRecord,
     UsageError,
-    answer_dir,
-    answer_results_dir,
     answer_rows,
-    latest_result,
     leaf_records,
 )
 from mind2web2_inspect.inspect_texts import explain_leaves
@@ -87,8 +85,7 @@ def _sample(record: AnswerRecord, epoch: int, root: Path) -> EvalSample:
     from inspect_ai.log import EvalSample
     from inspect_ai.model import ChatMessageAssistant, ChatMessageUser, ModelOutput
 
-    folder = answer_results_dir(root, record.agent, record.task_id, record.answer_name)
-    stored = latest_result(folder)
+    stored = AgentResults(root, record.agent).newest(record.task_id, record.answer_name)
     result = None if stored is None else stored.content
     question = _question(result)
     answer = _answer_text(root, record)
@@ -141,7 +138,7 @@ def _question(result: ResultFile | None) -> str:
 
 
 def _answer_text(root: Path, record: AnswerRecord) -> str:
-    folder = answer_dir(root, record.agent, record.task_id, record.answer_name)
+    folder = AgentResults(root, record.agent).folder(record.task_id, record.answer_name)
     path = folder / record.answer_name
     return path.read_text(encoding="utf-8", errors="replace") if path.is_file() else ""
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
-from typing import TypeVar
+from typing import Literal, TypeVar
 
 from inspect_ai import Task, task
 from inspect_ai.dataset import MemoryDataset, Sample
@@ -22,13 +22,11 @@ from inspect_ai.solver import TaskState
 
 from mind2web2 import Judge, NoScore, Scorer
 from mind2web2.plugin import (
-    MissingPages,
-    PathConfig,
     ResultFile,
+    RunSettings,
+    UsageError,
     find_tasks,
     leaf_records,
-    questions_of,
-    select_tasks,
 )
 from mind2web2_inspect.inspect_texts import explain_leaves
 
@@ -52,7 +50,7 @@ def mind2web2(
     scripts: str = "eval_scripts",
     eval_version: str | None = None,
     pages: str | None = None,
-    missing_pages: MissingPages = "capture",
+    missing_pages: Literal["capture", "unavailable", "no_score"] = "capture",
     max_cost: float | None = None,
 ) -> Task:
     """Return the task, a sample for each question, for solvers that answer in markdown.
@@ -66,13 +64,21 @@ def mind2web2(
         missing_pages: ``capture``, ``unavailable`` or ``no_score``, as ``mind2web2.Scorer`` has it.
         max_cost: dollars for the judge.
     """
-    paths = PathConfig(".").apply_overrides(eval_scripts_root=scripts, eval_version=eval_version)
+    paths = RunSettings(eval_scripts_root=Path(scripts), eval_version=eval_version).paths
     listed = None if task_list is None else Path(task_list)
     task_names = [name.strip() for name in tasks.split(",") if name.strip()]
-    known = select_tasks(find_tasks(paths, Path("tasks"), listed), task_names)
+    known = find_tasks(paths, Path("tasks"), listed, task_names)
+    # A broken script may have no question to read; it fails when it is run.
+    silent = [each.task_id for each in known if not each.question and not each.script_problem]
+    if silent:
+        raise UsageError(
+            f"no question for {', '.join(silent)}: give a task list with a column "
+            "task_description, or an eval script with TASK_DESCRIPTION"
+        )
     samples = [
-        Sample(id=task_id, input=question, metadata={"task": task_id})
-        for task_id, question in questions_of(known).items()
+        Sample(id=each.task_id, input=each.question, metadata={"task": each.task_id})
+        for each in known
+        if each.question
     ]
     return Task(
         dataset=MemoryDataset(samples, name="mind2web2"),
@@ -111,7 +117,7 @@ def rubric_tree(
     scripts: str = "eval_scripts",
     eval_version: str | None = None,
     pages: str | None = None,
-    missing_pages: MissingPages = "capture",
+    missing_pages: Literal["capture", "unavailable", "no_score"] = "capture",
     max_cost: float | None = None,
 ) -> InspectScorer:
     """Return a scorer by rubric trees.

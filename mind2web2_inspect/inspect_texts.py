@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from mind2web2.plugin import Evidence, ResultFile, Vote, WrittenNode
+from mind2web2.plugin import (
+    ResultFile,
+    WrittenNode,
+)
 
 
 def explain_leaves(result: ResultFile) -> str:
@@ -16,26 +19,19 @@ def _lines(leaf: WrittenNode) -> Iterator[str]:
     gate = " (gate)" if leaf.critical else ""
     claim = leaf.grounds.claim or leaf.desc
     yield f"- **{leaf.status}** `{leaf.id}`{gate}: {_one_line(claim)}"
-    yield from (f"    - {_one_line(text)}" for text in _reasons(leaf.grounds))
+    yield from (f"    - {_one_line(text)}" for text in _reasons(leaf))
 
 
-def _reasons(evidence: Evidence) -> Iterator[str]:
+def _reasons(leaf: WrittenNode) -> Iterator[str]:
+    evidence = leaf.grounds
     if evidence.reason:
         yield evidence.reason
-    if evidence.votes:
-        yield f"the answer: {_why(evidence.votes)}"
+    for vote in evidence.votes[-1:]:
+        yield f"the answer: {vote}"
     for check in evidence.pages:
         outcome = check.outcome.replace("_", " ")
-        reason = check.reason or _why(check.votes)
+        reason = check.reason or "".join(map(str, check.votes[-1:]))
         yield f"{check.url}: {outcome}. {reason}"
-
-
-def _why(votes: tuple[Vote, ...]) -> str:
-    if not votes:
-        return ""
-    last = votes[-1]
-    quotation = "" if last.quote is None else f' "{last.quote.text}"'
-    return (last.declined or last.reasoning) + quotation
 
 
 def _one_line(text: str) -> str:

@@ -12,26 +12,11 @@ from pathlib import Path
 from typing import Any
 
 from mind2web2.plugin import (
-    STORE_NAME,
-    AskedQuestion,
-    Budget,
-    DualSemaphore,
-    JudgeUnusableError,
-    Judgment,
-    JudgmentStore,
+    JudgedPart,
     Mind2Web2Error,
-    OwnParts,
-    OwnPrice,
-    RunFolders,
-    RunProgress,
+    PartOfRun,
     RunSettings,
-    RunUsage,
     UsageError,
-    evaluate_work,
-    judge_spec,
-    open_run,
-    select_work,
-    set_own_prices,
 )
 from mind2web2_ray.connection import version_problem
 
@@ -53,7 +38,6 @@ class Order:
     settings: RunSettings
     agent_name: str
     variables: Mapping[str, str] = field(repr=False)
-    prices: Mapping[str, OwnPrice]
     version: str
 
 
@@ -63,18 +47,14 @@ class Judged:
 
     Args:
         files: new and changed ones of the results folder.
-        reasons: why answers have no result, by name.
-        reused: answers whose result is the earlier one.
         judgments: those that the desk has not heard of, each as JSON.
         problem: why this node cannot judge answers, in one line.
         unusable_judge: why no answer can be judged, in one line.
     """
 
     files: Files = field(default_factory=dict)
-    reasons: Mapping[str, str] = field(default_factory=dict)
-    reused: frozenset[str] = frozenset()
+    part: JudgedPart = field(default_factory=JudgedPart)
     judgments: Sequence[str] = ()
-    usage: RunUsage = field(default_factory=RunUsage)
     problem: str | None = None
     unusable_judge: str | None = None
 
@@ -120,16 +100,12 @@ def judge_answers(
     if problem := version_problem(order.version):
         return Judged(problem=problem)
     os.environ.update(order.variables)
-    set_own_prices(order.prices)
     with tempfile.TemporaryDirectory(prefix="mind2web2-ray-") as folder:
         root = Path(folder)
         write_files(root, {**shared, **own})
         call = _Call(order, task_id, root, desk, name)
-        store = root / "eval_results" / order.agent_name / STORE_NAME
-        with JudgmentStore(store) as stored:
-            stored.add(map(Judgment.model_validate_json, judgments))
         before = files_below(root, root / "eval_results")
-        judged = asyncio.run(call.judged(store))
+        judged = asyncio.run(call.judged(judgments))
         after = files_below(root, root / "eval_results")
         wanted = f"eval_results/{order.agent_name}/{task_id}/"
         files = {
@@ -181,7 +157,7 @@ class _Call:
         self._untold: list[str] = []
         self._leased_usd = 0.0
 
-    async def judged(self, judgments: Path) -> Judged:
+    async def judged(self, judgments: Sequence[str]) -> Judged:
         """Judge the answers; their files are below the root."""
         order, root = self._order, self._root
         settings = replace(
@@ -191,44 +167,20 @@ class _Call:
             eval_results_root=root / "eval_results",
             cache_root=root / "cache",
         )
-        paths = settings.paths
-        work = select_work(paths, order.agent_name, [self._task_id])
-        folders = RunFolders(order.agent_name, paths.cache_root, paths.eval_results_root)
         share = _Share(1)
-        limits = DualSemaphore(asyncio.Semaphore(settings.max_webpage_retrieval), share)
-        budget = None
-        if settings.max_cost is not None:
-            judge = judge_spec(settings).with_prices(settings.prices)
-            budget = Budget(
-                settings.max_cost, judge.model, judge.own_price, judge.price_share, self._lease
-            )
-        own = OwnParts(limits=limits, budget=budget, observer=self._note)
+        part = PartOfRun(
+            settings, order.agent_name, self._task_id, share, self._lease, self._untold.append
+        )
         try:
-            async with (
-                self._telling(share),
-                open_run(settings, judgments, own=own) as session,
-                session.at_work() as concurrency,
-            ):
-                outcomes = await evaluate_work(
-                    work, folders, session.parts, concurrency, RunProgress()
-                )
-                usage = session.judge.usage
-        except (JudgeUnusableError, UsageError) as error:
+            async with self._telling(share):
+                judged = await part.judged(judgments)
+        except UsageError as error:
             return Judged(unusable_judge=str(error), judgments=tuple(self._untold))
         except Mind2Web2Error as error:
             return Judged(problem=str(error), judgments=tuple(self._untold))
-        if budget is not None:
-            await self._desk.give_back.remote(self._leased_usd - budget.spent_usd)
-        return Judged(
-            reasons={each.answer_name: each.reason for each in outcomes if each.reason},
-            reused=frozenset(each.answer_name for each in outcomes if each.reused),
-            judgments=tuple(self._untold),
-            usage=usage,
-        )
-
-    def _note(self, asked: AskedQuestion) -> None:
-        if asked.judgment is not None:
-            self._untold.append(asked.judgment.model_dump_json())
+        if settings.max_cost is not None:
+            await self._desk.give_back.remote(self._leased_usd - judged.spent_usd)
+        return Judged(part=judged, judgments=tuple(self._untold))
 
     async def _lease(self, missing_usd: float) -> float:
         leased: float = await self._desk.lease.remote(missing_usd)

@@ -8,17 +8,14 @@ import importlib
 import logging
 from collections.abc import AsyncIterator, Iterable
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlsplit
 
 from mind2web2 import __version__
 from mind2web2.plugin import (
-    BatchBrowserManager,
+    BrowserSetup,
     CapturedPage,
-    CaptureSettings,
-    MachineError,
-    normalize_url_for_browser,
+    Mind2Web2Error,
 )
 from mind2web2_ray.connection import connect_ray, on_node, version_problem
 
@@ -30,47 +27,28 @@ _MAX_LOSSES = 3
 _MAX_CALLS = 10_000
 
 
-@dataclass(frozen=True)
-class BrowserSetup:
-    """The browser of each node; ``settings`` may hold passwords, and travel in a call."""
-
-    settings: CaptureSettings
-    max_pages: int
-    max_retries: int
-    version: str = __version__
-
-
 class NodeBrowser:
     """An actor that captures pages with a browser of its node."""
 
-    def __init__(self, setup: BrowserSetup) -> None:
-        self._setup = setup
+    def __init__(self, setup: BrowserSetup, version: str) -> None:
+        self._browser = setup.browser()
+        self._version = version
         self._exits = AsyncExitStack()
         self._opening = asyncio.Lock()
-        self._browser: BatchBrowserManager | None = None
+        self._is_open = False
 
     async def capture(self, url: str, is_patient: bool) -> CapturedPage | str:
         """Return what a page yielded, or in one line why this node captures none."""
-        if problem := version_problem(self._setup.version):
+        if problem := version_problem(self._version):
             return problem
         try:
-            browser = await self._shared_browser()
-            return await browser.capture(url, is_patient=is_patient)
-        except MachineError as error:
+            async with self._opening:
+                if not self._is_open:
+                    await self._exits.enter_async_context(self._browser)
+                    self._is_open = True
+            return await self._browser.capture(url, is_patient=is_patient)
+        except Mind2Web2Error as error:
             return str(error)
-
-    async def _shared_browser(self) -> BatchBrowserManager:
-        setup = self._setup
-        async with self._opening:
-            if self._browser is None:
-                browser = BatchBrowserManager(
-                    setup.settings.headless,
-                    setup.max_pages,
-                    setup.max_retries,
-                    settings=setup.settings,
-                )
-                self._browser = await self._exits.enter_async_context(browser)
-            return self._browser
 
     async def close(self) -> None:
         """Close the browser."""
@@ -100,26 +78,26 @@ class RayCapturer:
         """Return a page's content and record, as ``PageCapturer`` promises.
 
         Raises:
-            MachineError: no node has a browser, or several were lost with the page.
+            Mind2Web2Error: no node has a browser, or several were lost with the page.
         """
         for _ in range(_MAX_LOSSES):
             await self._look_for_nodes()
             if not self._actors:
                 reasons = "; ".join(dict.fromkeys(self._problems.values()))
-                raise MachineError(f"no node of the Ray cluster captures pages: {reasons}")
+                raise Mind2Web2Error(f"no node of the Ray cluster captures pages: {reasons}")
             node_id = node_for(url, self._actors)
             actor = self._actors[node_id]
             try:
                 page = await asyncio.wrap_future(actor.capture.remote(url, is_patient).future())
             except self._errors.RayTaskError as error:
-                raise MachineError(f"node {node_id[:6]} failed: {error.cause}") from error
+                raise Mind2Web2Error(f"node {node_id[:6]} failed: {error.cause}") from error
             except self._errors.RayError as error:
                 page = str(error)
             if isinstance(page, CapturedPage):
                 (logger or log).info("page captured url=%s kind=%s", url, page.record.kind)
                 return page
             self._leave_out(node_id, page)
-        raise MachineError(f"{_MAX_LOSSES} nodes were lost while they captured {url}")
+        raise Mind2Web2Error(f"{_MAX_LOSSES} nodes were lost while they captured {url}")
 
     async def _look_for_nodes(self) -> None:
         """Start an actor on each node that has none."""
@@ -133,7 +111,7 @@ class RayCapturer:
             for node_id in alive - self._actors.keys() - self._problems.keys():
                 options = {"max_concurrency": _MAX_CALLS, **on_node(node_id)}
                 kind = self._ray.remote(NodeBrowser).options(**options)
-                self._actors[node_id] = kind.remote(self._setup)
+                self._actors[node_id] = kind.remote(self._setup, __version__)
 
     def _leave_out(self, node_id: str, reason: str) -> None:
         self._actors.pop(node_id, None)
@@ -150,7 +128,7 @@ class RayCapturer:
 
 def node_for(url: str, names: Iterable[str]) -> str:
     """Return the node that captures a URL's host; as nodes come and go, few hosts change theirs."""
-    host = urlsplit(normalize_url_for_browser(url)).hostname
+    host = urlsplit(url if "://" in url else f"https://{url}").hostname
     return max(names, key=lambda name: hashlib.sha256(f"{name} {host}".encode()).digest())
 
 

@@ -11,37 +11,25 @@ import asyncio
 import importlib
 import logging
 import os
-from collections import Counter
 from collections.abc import AsyncIterator, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from dataclasses import dataclass, field, replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 from mind2web2 import __version__
 from mind2web2.plugin import (
+    AgentEvaluation,
+    AgentResults,
     AnswerJob,
-    AnswerOutcome,
-    AnswerRunner,
-    CaptureSettings,
-    Concurrency,
-    JudgeUnusableError,
-    Judgment,
-    MachineError,
-    PageCapturer,
-    PathConfig,
-    RunSettings,
+    BrowserSetup,
+    JudgedPart,
+    Mind2Web2Error,
     Session,
-    TaskWork,
     UsageError,
-    answer_locked,
-    latest_result,
-    own_prices,
-    run_evaluation,
 )
 from mind2web2_ray.call import Files, Judged, Order, files_below, judge_answers, write_files
-from mind2web2_ray.capturing import BrowserSetup, ray_capturer
+from mind2web2_ray.capturing import RayCapturer, ray_capturer
 from mind2web2_ray.connection import connect_ray, on_node
 from mind2web2_ray.desk import Desk, DeskNews
 
@@ -50,8 +38,6 @@ log = logging.getLogger(__name__)
 # Answers of one task share its pages and questions, so that a call takes several of them.
 _MAX_ANSWERS = 8
 _PROCESSORS_A_CALL, _MAX_CALLS_A_NODE = 2, 4
-# Tasks whose answers wait for a place.
-_MAX_TASKS = 64
 # The first call of a node starts a process that loads this package.
 _SILENT_AFTER_S, _LONGEST_START_S = 30.0, 120.0
 _AVOIDED_S = 60.0
@@ -72,38 +58,33 @@ _VARIABLES = (
 )
 
 
-def evaluate(
-    settings: RunSettings, agent_name: str, paths: PathConfig, work: Sequence[TaskWork]
-) -> int:
+def evaluate(evaluation: AgentEvaluation) -> int:
     """Evaluate the work on the nodes of a cluster and return the exit status.
 
     Raises:
         UsageError: a setting contradicts the engine, or there is no such cluster.
     """
+    settings = evaluation.settings
     if settings.is_replay:
         raise UsageError("a replay asks no judge: leave --engine ray out")
     for name in ("self_debug", "headed", "cdp_url", "shard", "overwrite"):
         if getattr(settings, name):
             raise UsageError(f"--{name} belongs to one machine: leave it out with --engine ray")
-    return run_evaluation(settings, agent_name, paths, work, machines=partial(_nodes, paths))
+    return replace(evaluation, machines=_nodes).run()
 
 
-def capturer(
-    capture: CaptureSettings, pages_at_once: int, retries: int
-) -> AbstractAsyncContextManager[PageCapturer]:
+def capturer(setup: BrowserSetup) -> AbstractAsyncContextManager[RayCapturer]:
     """Open what captures pages on all nodes."""
-    return ray_capturer(BrowserSetup(capture, pages_at_once, retries))
+    return ray_capturer(setup)
 
 
 @asynccontextmanager
-async def _nodes(
-    paths: PathConfig, session: Session
-) -> AsyncIterator[tuple[AnswerRunner, Concurrency]]:
+async def _nodes(session: Session) -> AsyncIterator[_Cluster]:
     """Connect to the cluster, and have its nodes judge answers."""
     async with connect_ray() as ray:
-        cluster = _Cluster(ray, session, paths)
+        cluster = _Cluster(ray, session)
         async with cluster.at_work():
-            yield cluster, Concurrency(_MAX_TASKS, _MAX_TASKS * _MAX_ANSWERS)
+            yield cluster
 
 
 @dataclass(eq=False)
@@ -151,10 +132,9 @@ class _LostError(Exception):
 class _Cluster:
     """Has answers judged by the nodes of a cluster."""
 
-    def __init__(self, ray: Any, session: Session, paths: PathConfig) -> None:
+    def __init__(self, ray: Any, session: Session) -> None:
         self._ray = ray
         self._session = session
-        self._paths = paths
         self._errors = importlib.import_module("ray.exceptions")
         self._task = ray.remote(judge_answers)
         self._nodes: dict[str, _Node] = {}
@@ -186,36 +166,29 @@ class _Cluster:
         for each in [one for answers in self._waiting.values() for one in answers]:
             each.judged.set_exception(error)
 
-    async def evaluate(self, job: AnswerJob) -> AnswerOutcome | None:
-        """Evaluate one answer on a node, and write its files.
+    async def judged(self, job: AnswerJob) -> tuple[str | None, bool]:
+        """Have a node judge an answer, and write its files.
+
+        Return why it has no result, and whether an earlier one was taken.
 
         Raises:
-            JudgeUnusableError: no answer can be judged.
-            UsageError: no node can judge answers.
-            MachineError: no node is left.
+            UsageError: no answer can be judged.
+            Mind2Web2Error: no node is left.
         """
-        async with answer_locked(job.folder) as is_ours:
-            if not is_ours:
-                return None
-            waiting = _Waiting(job, asyncio.get_running_loop().create_future())
-            self._waiting.setdefault(job.task_id, []).append(waiting)
-            judged = await waiting.judged
-            return await asyncio.to_thread(self._written, job, judged)
+        waiting = _Waiting(job, asyncio.get_running_loop().create_future())
+        self._waiting.setdefault(job.task_id, []).append(waiting)
+        judged = await waiting.judged
+        await asyncio.to_thread(self._write, job, judged)
+        name = job.answer.name
+        return judged.part.reasons.get(name), name in judged.part.reused
 
-    def _written(self, job: AnswerJob, judged: Judged) -> AnswerOutcome:
-        """Write an answer's files, results last, and return its outcome."""
-        root = self._paths.eval_results_root
+    def _write(self, job: AnswerJob, judged: Judged) -> None:
+        """Write an answer's files, results last."""
+        root = self._session.settings.paths.eval_results_root
         own = f"eval_results/{job.agent_name}/{job.task_id}/{job.answer.stem}/"
         files = {name: file for name, file in judged.files.items() if name.startswith(own)}
         in_order = sorted(files, key=lambda name: "/results/" in name)
         write_files(root, {name.removeprefix("eval_results/"): files[name] for name in in_order})
-        reason = judged.reasons.get(job.answer.name)
-        stored = None if reason else latest_result(job.folder / "results")
-        if stored is None:
-            reason = reason or "the node that judged it returned no result"
-            return AnswerOutcome(job.task_id, job.answer.name, None, reason)
-        reused = job.answer.name in judged.reused
-        return AnswerOutcome(job.task_id, job.answer.name, stored.content, None, reused=reused)
 
     async def _judge_all(self) -> None:
         running: set[asyncio.Task[_Batch | None]] = set()
@@ -232,7 +205,7 @@ class _Cluster:
                 if running or not (self._waiting or again):
                     with_nodes_s = now_s
                 if now_s - with_nodes_s > _LONGEST_WITHOUT_NODE_S:
-                    raise MachineError("no node of the Ray cluster is left: run it again")
+                    raise Mind2Web2Error("no node of the Ray cluster is left: run it again")
                 if running:
                     done, running = await asyncio.wait(
                         running, timeout=_LOOK_EVERY_S, return_when=asyncio.FIRST_COMPLETED
@@ -287,7 +260,7 @@ class _Cluster:
                 return batch
             reason = f"{_MAX_LOSSES} nodes were lost with it: {', '.join(batch.losses)}"
             names = [each.job.answer.name for each in batch.answers]
-            judged = Judged(reasons=dict.fromkeys(names, reason))
+            judged = Judged(part=JudgedPart(dict.fromkeys(names, reason)))
         except BaseException as error:
             for each in batch.answers:
                 each.judged.set_exception(error)
@@ -303,7 +276,7 @@ class _Cluster:
 
         Raises:
             _LostError: the node ended, gives no news, or cannot judge.
-            JudgeUnusableError: no answer can be judged.
+            UsageError: no answer can be judged.
         """
         job, name = batch.answers[0].job, batch.name
         shared, own, judgments = await asyncio.to_thread(self._inputs, batch)
@@ -318,7 +291,7 @@ class _Cluster:
             await self._until_done(future, name, node)
             judged: Judged = await future
         except self._errors.RayTaskError as error:
-            raise MachineError(f"a node failed: {error.cause!r}") from error
+            raise Mind2Web2Error(f"a node failed: {error.cause!r}") from error
         except self._errors.RayError as error:
             raise _LostError(" ".join(str(error).split())[:300]) from error
         finally:
@@ -327,7 +300,7 @@ class _Cluster:
             self._desk.end.remote(name)
         self._keep(judged)
         if judged.unusable_judge is not None:
-            raise JudgeUnusableError(f"{judged.unusable_judge} (node {node.name})")
+            raise UsageError(f"{judged.unusable_judge} (node {node.name})")
         if judged.problem is not None:
             raise _LostError(judged.problem)
         node.has_answered = True
@@ -359,21 +332,15 @@ class _Cluster:
         self._stored += len(news.judgments)
 
     def _store(self, judgments: Sequence[str]) -> None:
-        self._session.store.add(map(Judgment.model_validate_json, judgments))
+        self._session.store.add_texts(judgments)
 
     def _keep(self, judged: Judged) -> None:
         """Keep the judgments and the usage of a call."""
         self._store(judged.judgments)
-        usage, theirs = self._session.judge.usage, judged.usage
-        for task_id, own in theirs.tasks.items():
-            usage.tasks[task_id] += own
-        usage.slowdown.refusals += theirs.slowdown.refusals
-        usage.slowdown.waited_s += theirs.slowdown.waited_s
-        usage.retries.reasons = Counter(usage.retries.reasons) + Counter(theirs.retries.reasons)
+        self._session.judge.usage.add(judged.part.usage)
         budget = self._session.judge.budget
         if budget is not None:
-            asked = sum((own.asked.cost_usd or 0.0) for own in theirs.tasks.values())
-            budget.correct(asked)
+            budget.correct(judged.part.usage.total().asked.cost_usd or 0.0)
 
     def _order(self, agent_name: str) -> Order:
         settings = self._session.settings
@@ -385,7 +352,6 @@ class _Cluster:
             replace(settings, engine="plain", no_capture=True),
             agent_name,
             variables,
-            own_prices(),
             __version__,
         )
 
@@ -399,18 +365,18 @@ class _Cluster:
             **_below(scripts, job.script_path.parent),
         }
         own: Files = {}
+        results = AgentResults(self._session.settings.paths.eval_results_root, job.agent_name)
         for each in batch.answers:
-            answer, folder = each.job.answer, each.job.folder
+            answer = each.job.answer
             target = f"answers/{job.agent_name}/{job.task_id}"
             for path in answer.path.parent.glob(f"{answer.stem}.*"):
                 own[f"{target}/{path.name}"] = path.read_bytes(), path.stat().st_mtime
-            results = f"eval_results/{job.agent_name}/{job.task_id}/{answer.stem}/results"
-            stored = latest_result(folder / "results")
+            below = f"eval_results/{job.agent_name}/{job.task_id}/{answer.stem}/results"
+            stored = results.newest(job.task_id, answer.name)
             if stored is not None:
                 modified = stored.path.stat().st_mtime
-                own[f"{results}/{stored.path.name}"] = stored.path.read_bytes(), modified
-        judgments = self._session.store.of_task(job.task_id)
-        return shared, own, [each.model_dump_json() for each in judgments]
+                own[f"{below}/{stored.path.name}"] = stored.path.read_bytes(), modified
+        return shared, own, self._session.store.texts_of_task(job.task_id)
 
 
 def _below(name: str, folder: Path) -> Files:

@@ -12,7 +12,11 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from mind2web2 import __version__
-from mind2web2.plugin import LeafRecord, Listener, UsageError, leaf_records
+from mind2web2.plugin import (
+    Listener,
+    UsageError,
+    leaf_records,
+)
 
 if TYPE_CHECKING:
     from opentelemetry.trace import Span, Tracer
@@ -107,22 +111,19 @@ class Telemetry(Listener):
             span.set_attribute("mind2web2.score", outcome.score)
             leaves = leaf_records(job.agent_name, job.task_id, job.answer.name, outcome.result)
             for leaf in leaves:
-                span.add_event(EVENT, _known(_leaf_attributes(leaf)))
+                attributes: Attributes = {
+                    "gen_ai.evaluation.name": leaf.leaf,
+                    "gen_ai.evaluation.score.value": float(leaf.verdict == "passed"),
+                    "gen_ai.evaluation.score.label": leaf.verdict,
+                    "mind2web2.leaf": leaf.path,
+                    "mind2web2.critical": leaf.critical,
+                    "mind2web2.decided_by": leaf.decided_by,
+                    "mind2web2.votes_for": leaf.votes_for,
+                    "mind2web2.votes_against": leaf.votes_against,
+                    "mind2web2.weak": leaf.weak,
+                }
+                span.add_event(EVENT, _known(attributes))
         span.end()
-
-
-def _leaf_attributes(leaf: LeafRecord) -> Attributes:
-    return {
-        "gen_ai.evaluation.name": leaf.leaf,
-        "gen_ai.evaluation.score.value": float(leaf.verdict == "passed"),
-        "gen_ai.evaluation.score.label": leaf.verdict,
-        "mind2web2.leaf": leaf.path,
-        "mind2web2.critical": leaf.critical,
-        "mind2web2.decided_by": leaf.decided_by,
-        "mind2web2.votes_for": leaf.votes_for,
-        "mind2web2.votes_against": leaf.votes_against,
-        "mind2web2.weak": leaf.weak,
-    }
 
 
 def _question_attributes(asked: AskedQuestion) -> Attributes:

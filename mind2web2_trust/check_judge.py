@@ -15,17 +15,13 @@ from rich.table import Table
 
 from mind2web2.plugin import (
     AskedJudge,
-    ChangedPages,
     CheckRecord,
     PlainConsole,
     RunSettings,
     UsageError,
-    changed_pages,
-    check_address,
     counted,
     dollars,
     percent,
-    run_to_exit,
     settings_of,
 )
 from mind2web2_trust.judge_check.check import (
@@ -74,7 +70,7 @@ def run(options: argparse.Namespace) -> int:
         is_json=options.json,
         least_share=options.fail_under,
     )
-    return run_to_exit(_run_check(check), lambda: console.print_line(_STOPPED))
+    return console.run(_run_check(check), _STOPPED)
 
 
 def _judge(settings: RunSettings, named: str) -> RunSettings:
@@ -82,9 +78,7 @@ def _judge(settings: RunSettings, named: str) -> RunSettings:
     model, at, rest = named.partition(_AT_SERVER)
     if not at:
         return replace(settings, judge_model=model)
-    server = f"{at[1:]}{rest}"
-    check_address(server, "--judge_model")
-    return replace(settings, judge_model=model, judge_base_url=server)
+    return replace(settings, judge_model=model, judge_base_url=f"{at[1:]}{rest}")
 
 
 @dataclass(frozen=True)
@@ -172,17 +166,10 @@ def _print_text(
     console = check.console
     for each in found:
         _print_quality(console, each)
-        for report in _changed_pages(each):
-            console.print_line(report.sentence)
     for comparison in compared:
         _print_comparison(console, comparison)
     if check.is_recorded:
         _print_verdicts(console, found)
-
-
-def _changed_pages(found: Quality) -> list[ChangedPages]:
-    model = found.check.name
-    return [each for each in changed_pages() if each.judge == model]
 
 
 def _print_verdicts(console: PlainConsole, found: Sequence[Quality]) -> None:
@@ -214,9 +201,6 @@ def _print_json(
         votes=check.checking.votes,
         judges=[JudgeFigures.of(each) for each in found],
         comparisons=[ComparisonFigures.of(each) for each in compared],
-        changed_pages={
-            each.check.name: [report.figures() for report in _changed_pages(each)] for each in found
-        },
     )
     check.console.print_json(report.model_dump_json())
 

@@ -7,34 +7,23 @@ import hashlib
 import json
 import re
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from contextlib import nullcontext, redirect_stdout
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from mind2web2.plugin import (
+    AgentEvaluation,
+    AgentResults,
     JudgedAgain,
-    LoadedResult,
     PlainConsole,
     RunSettings,
     StrongSample,
-    TaskWork,
     UsageError,
-    agent_answers,
-    budget_of,
     check_name,
     counted,
-    endpoint_of,
-    judge_spec,
-    latest_results,
-    prepare_settings,
-    print_estimate,
     recorded_settings,
-    require_results,
-    run_evaluation,
-    sample_lines,
-    select_work,
     settings_of,
 )
 
@@ -51,14 +40,26 @@ _JUDGE = (
 
 @dataclass(frozen=True)
 class _Agent:
-    """An agent with its results that count, and the settings by which it is judged again."""
+    """An agent with the evaluation that judges it again.
 
-    name: str
-    settings: RunSettings
-    work: list[TaskWork]
+    Args:
+        folder: of the new results, one below it for each time.
+    """
+
+    evaluation: AgentEvaluation
     folder: Path
     times: int
     is_other: bool
+
+    @property
+    def name(self) -> str:
+        """Return the agent's name."""
+        return self.evaluation.agent_name
+
+    @property
+    def settings(self) -> RunSettings:
+        """Return the settings by which it is judged again."""
+        return self.evaluation.settings
 
 
 def run(options: argparse.Namespace) -> int:
@@ -73,17 +74,20 @@ def run(options: argparse.Namespace) -> int:
         if options.sample is not None:
             sample = _sample_of(agent, options.sample, options.seed)
             if agent.settings.estimate:
-                return _print_estimate(agent, sample.work_on(sample.size), 1)
+                work = sample.work_on(sample.size)
+                return _print_estimate(replace(agent.evaluation, work=work), 1)
             purse = _Purse.of(agent)
-            status, figures = sample.judged_by(lambda work: _judge_once(agent, 1, work, purse))
+            status, figures = sample.judged_by(
+                lambda work: _judge_once(agent, replace(agent.evaluation, work=work), 1, purse)
+            )
         elif agent.settings.estimate:
-            return _print_estimate(agent, agent.work, agent.times)
+            return _print_estimate(agent.evaluation, agent.times)
         else:
             status = _judge_all(agent)
     if status not in (0, 1):
         return status
     if options.sample is not None:
-        lines, content = sample_lines(agent.name, figures), figures.model_dump_json()
+        lines, content = figures.lines(agent.name), figures.model_dump_json()
     else:
         roots = [agent.folder / str(number) for number in _numbers(agent)]
         found = JudgedAgain.read(agent.name, agent.settings.paths.eval_results_root, roots)
@@ -111,79 +115,62 @@ def _agent(options: argparse.Namespace) -> _Agent:
     if folders.estimate and options.json:
         raise UsageError("--estimate prints a table: leave --json out")
     paths = folders.paths
-    require_results(paths.eval_results_root, name)
-    results = [found for _, _, found in latest_results(paths.eval_results_root, name)]
+    stored = AgentResults(paths.eval_results_root, name)
+    stored.require()
+    results = [found for _, _, found in stored.latest()]
     newest = max(results, key=lambda found: found.path.name, default=None)
-    inherited, is_other = _inherit_judge(folders, newest)
+    made_from = None if newest is None else newest.content.provenance
+    made = RunSettings() if made_from is None else recorded_settings(made_from)
+    inherited = _inherited(folders, made)
     own = settings_of(options, is_announced=True, no_capture=True, **inherited)
     if own.is_replay:
         raise UsageError(
             "a replay asks no judge: name the judge with --judge_model, and --llm_provider or "
             "--judge_base_url"
         )
-    own = prepare_settings(own)
-    answers = agent_answers(paths.eval_results_root, name)
+    evaluation = AgentEvaluation.of(own, name)
+    answers = stored.answers()
     scored = {(each.task_id, each.answer_name) for each in answers if each.score is not None}
     work = [
         replace(
             task,
             answers=tuple(each for each in task.answers if (task.task_id, each.name) in scored),
         )
-        for task in select_work(paths, name, own.task_ids)
+        for task in evaluation.work
     ]
     work = [task for task in work if task.answers]
     if not work:
         raise UsageError(f"no answer of {name} has a score: evaluate it first")
-    record = judge_spec(own).record()
-    is_other = is_other and not _is_named_again(own, newest)
+    record = evaluation.judge_record()
+    if made_from is None:
+        is_other = not folders.given.isdisjoint(_JUDGE)
+    else:
+        # Another server may have another model of the same name.
+        rest = {"provider", "votes"}
+        is_other = record.model_dump(exclude=rest) != made_from.judge.model_dump(exclude=rest)
     digest = hashlib.sha256(record.model_dump_json().encode()).hexdigest()[:8]
     folder = options.rejudged_root / f"{re.sub(r'[^A-Za-z0-9.-]+', '_', record.model)}-{digest}"
     times = options.times or (1 if is_other else _TIMES)
-    return _Agent(name, own, work, folder, times, is_other)
+    return _Agent(replace(evaluation, work=work), folder, times, is_other)
 
 
-def _inherit_judge(named: RunSettings, newest: LoadedResult | None) -> tuple[dict[str, Any], bool]:
+def _inherited(named: RunSettings, made: RunSettings) -> dict[str, Any]:
     """Return the settings that come from the newest result.
 
-    The judge does, unless the command line names one. Also return whether it does.
+    The judge does, unless the command line names one.
     """
-    made_from = None if newest is None else newest.content.provenance
-    made = RunSettings() if made_from is None else recorded_settings(made_from)
-    of_script = {
+    inherited = {
         "as_of": named.as_of or made.as_of,
         "allow_private_network": made.allow_private_network,
     }
-    own = named.given & set(_JUDGE)
     # A server alone does not name another model.
-    if not own <= {"judge_base_url"}:
-        return of_script, True
-    taken = {
-        name: getattr(made, name) for name in {*_JUDGE, "no_screenshots", "votes"} - named.given
-    }
-    is_elsewhere = bool(own) and _is_elsewhere(replace(named, **taken), newest)
-    if not made.judge_base_url:
-        # The settings file may name the server, and replaces nothing else.
-        taken.pop("judge_base_url", None)
-    return of_script | taken, is_elsewhere
-
-
-def _is_named_again(settings: RunSettings, newest: LoadedResult | None) -> bool:
-    """Tell whether the command line names the judge that a result has."""
-    made_from = None if newest is None else newest.content.provenance
-    if made_from is None or _is_elsewhere(settings, newest):
-        return False
-    rest = {"provider", "endpoint", "votes"}
-    named = judge_spec(settings).record()
-    return named.model_dump(exclude=rest) == made_from.judge.model_dump(exclude=rest)
-
-
-def _is_elsewhere(settings: RunSettings, newest: LoadedResult | None) -> bool:
-    """Tell whether a judge has another server than that of a result."""
-    made_from = None if newest is None else newest.content.provenance
-    if made_from is None or settings.is_replay:
-        return True
-    endpoint = endpoint_of(settings.llm_provider, settings.judge_base_url)
-    return endpoint != made_from.judge.endpoint
+    if named.given & set(_JUDGE) <= {"judge_base_url"}:
+        names = {*_JUDGE, "no_screenshots", "votes"} - named.given
+        if not made.judge_base_url:
+            # The settings file may name the server, and replaces nothing else.
+            names.discard("judge_base_url")
+        inherited |= {name: getattr(made, name) for name in names}
+    return inherited
 
 
 def _numbers(agent: _Agent) -> range:
@@ -199,7 +186,7 @@ def _judge_all(agent: _Agent) -> int:
     purse = _Purse.of(agent)
     for each in _numbers(agent):
         PlainConsole().print_line(f"{agent.name}: judgment {each} of {agent.times}")
-        ended, is_cut = _judge_once(agent, each, agent.work, purse)
+        ended, is_cut = _judge_once(agent, agent.evaluation, each, purse)
         if ended not in (0, 1):
             return ended
         status = max(status, ended)
@@ -221,7 +208,7 @@ class _Purse:
 
 
 def _judge_once(
-    agent: _Agent, number: int, work: Sequence[TaskWork], purse: _Purse
+    agent: _Agent, evaluation: AgentEvaluation, number: int, purse: _Purse
 ) -> tuple[int, bool]:
     """Judge answers of an agent; return the exit status and whether the money is spent."""
     settings = replace(
@@ -229,18 +216,15 @@ def _judge_once(
         eval_results_root=agent.folder / str(number),
         max_cost=purse.left,
     )
-    budget = budget_of(settings)
-    paths = settings.paths
-    ended = run_evaluation(
-        settings,
-        agent.name,
-        paths,
-        list(work),
+    evaluation = replace(evaluation, settings=settings)
+    budget = evaluation.new_budget()
+    ended = replace(
+        evaluation,
         budget=budget,
         checked=agent.settings,
         # Judgments of another agent's round would make equal answers vary as one.
         other_stores=(),
-    )
+    ).run()
     if budget is None or purse.left is None:
         return ended, False
     purse.left = round(purse.left - budget.spent_usd, 6)
@@ -251,19 +235,20 @@ def _judge_once(
 
 
 def _sample_of(agent: _Agent, size: int, seed: int) -> StrongSample:
-    judge = judge_spec(agent.settings).model
+    judge = agent.evaluation.judge_record().model
     if not agent.is_other:
         raise UsageError(
             "--sample needs a better judge than that of the results: name it with --judge_model"
         )
     root = agent.settings.paths.eval_results_root
     folder = agent.folder / "1"
-    return StrongSample.draw(agent.name, judge, folder, root, agent.work, size=size, seed=seed)
+    work = agent.evaluation.work
+    return StrongSample.draw(agent.name, judge, folder, root, work, size=size, seed=seed)
 
 
-def _print_estimate(agent: _Agent, work: Sequence[TaskWork], times: int) -> int:
+def _print_estimate(evaluation: AgentEvaluation, times: int) -> int:
     # By the results that count: what was judged again before is not asked again.
-    settings = replace(agent.settings, overwrite=True)
-    PlainConsole().print_line(f"{agent.name}: each of {counted(times, 'judgment')} takes:")
-    print_estimate(settings, agent.name, settings.paths, list(work))
-    return 0
+    settings = replace(evaluation.settings, overwrite=True)
+    name, judgments = evaluation.agent_name, counted(times, "judgment")
+    PlainConsole().print_line(f"{name}: each of {judgments} takes:")
+    return replace(evaluation, settings=settings).estimate()

@@ -7,7 +7,7 @@ import logging
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
@@ -22,7 +22,17 @@ log = logging.getLogger(__name__)
 # Where `mind2web2 probe` keeps its reports: _PROBES_FOLDER/AGENT/JUDGE/_REPORT_NAME.
 _PROBES_FOLDER = "probes"
 _REPORT_NAME = "probe.json"
-_LISTS = {"leaves", "survivors"}
+# The figures of `probe` alone, and lists.
+_OF_PROBE = {
+    "seed",
+    "claims",
+    "by_kind",
+    "discarded",
+    "failed",
+    "alarms",
+    "leaves",
+    "survivors",
+}
 
 
 class Share(BaseModel):
@@ -39,20 +49,25 @@ class Share(BaseModel):
     low: float | None = None
     high: float | None = None
 
-    @classmethod
-    def of(cls, pages: Sequence[tuple[float, float]]) -> Self:
-        """Return the share of hits among the replies of each page."""
-        found = share_by_task(pages)
-        count = round(sum(replies for _, replies in pages))
-        return cls(count=count, value=found.value, low=found.low, high=found.high)
+    @property
+    def in_percent(self) -> str:
+        """Return the share alone."""
+        return "-" if self.value is None else percent(self.value)
+
+    @property
+    def interval(self) -> str:
+        """Return the interval alone."""
+        if self.low is None or self.high is None:
+            return "too few pages"
+        return f"{percent(self.low)} to {percent(self.high)}"
 
     def __str__(self) -> str:
         """Return the share in words."""
         if self.value is None:
             return "unknown"
         if self.low is None or self.high is None:
-            return f"{percent(self.value)} (too few pages for an interval)"
-        return f"{percent(self.value)} (95% interval {percent(self.low)} to {percent(self.high)})"
+            return f"{self.in_percent} (too few pages for an interval)"
+        return f"{self.in_percent} (95% interval {self.interval})"
 
 
 class Excerpt(BaseModel):
@@ -63,6 +78,11 @@ class Excerpt(BaseModel):
     before: str
     changed: str
     after: str
+
+    @property
+    def parts(self) -> tuple[str, str, str]:
+        """Return the three parts."""
+        return self.before, self.changed, self.after
 
     def __str__(self) -> str:
         """Return the passage in one line, with the changed words in square brackets."""
@@ -123,6 +143,11 @@ class ChangedPages(BaseModel):
         leaves: claims asked about and verdicts that stayed, for each leaf of a rubric, as
             ``task/leaf``.
         survivors: the verdicts that stayed.
+        claims: the number of claims among the probes.
+        by_kind: the noticed share of each kind of change.
+        discarded: changes left out, by reason.
+        failed: probes on which the judge failed; no figure counts them.
+        alarms: controls in which the verdict changed.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -135,6 +160,19 @@ class ChangedPages(BaseModel):
     false_alarms: Share
     leaves: Mapping[str, tuple[int, int]]
     survivors: tuple[OtherReply, ...]
+    seed: int = 0
+    claims: int = 0
+    by_kind: Mapping[str, Share] = {}
+    discarded: Mapping[str, int] = {}
+    failed: int = 0
+    alarms: tuple[OtherReply, ...] = ()
+
+    @staticmethod
+    def share_of(pages: Sequence[tuple[float, float]]) -> Share:
+        """Return the share of hits among the replies of each page."""
+        found = share_by_task(pages)
+        count = round(sum(replies for _, replies in pages))
+        return Share(count=count, value=found.value, low=found.low, high=found.high)
 
     @staticmethod
     def folder(agent: str, judge: str) -> Path:
@@ -157,7 +195,7 @@ class ChangedPages(BaseModel):
 
     def figures(self) -> dict[str, Any]:
         """Return what ``--json`` prints: the figures without leaves and verdicts."""
-        return self.model_dump(mode="json", include={*ChangedPages.model_fields} - _LISTS)
+        return self.model_dump(mode="json", exclude=_OF_PROBE)
 
     def unread_leaves(self, task: str, answer: str, result: ResultFile) -> set[str]:
         """Return the leaves of a result whose verdicts were not read from the page.

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict
 
 from mind2web2.statistics.uncertainty import Interval
+from mind2web2.utils.text import counted, percent
 
 SAMPLE_NAME = "sample.json"
 
@@ -60,6 +62,44 @@ class CorrectionFigures(BaseModel):
     if_undecidable: tuple[float, float] | None = None
     if_labels_are_wrong: float | None = None
     reason: str | None = None
+
+    def lines(self) -> Iterator[str]:
+        """Yield the raw score and the corrected one with its intervals.
+
+        Where there is not a corrected score, the reason stands in its place.
+        """
+        raw = f"Partial completion by the judge {percent(self.raw)}"
+        if self.reason is not None:
+            yield f"{raw}, not corrected by {self.by}: {self.reason}."
+            return
+        if self.corrected is None:
+            yield f"{raw}, corrected by {self.by}: unknown with fewer than six tasks."
+            return
+        yield (
+            f"{raw}, corrected by {self.by}: {percent(self.corrected)}; 95% interval for these tasks "
+            f"{_ends(self.these_tasks)}, for tasks at large {_ends(self.tasks_at_large)}."
+        )
+        if self.to_halve:
+            yield (
+                "To halve the interval for these tasks, judge "
+                f"{counted(self.to_halve, 'more answer')}."
+            )
+        if self.if_undecidable is not None:
+            low, high = self.if_undecidable
+            yield (
+                f"If all undecidable leaves were not supported, it would be {percent(low)}; if all "
+                f"were supported, {percent(high)}."
+            )
+        if self.if_labels_are_wrong is not None:
+            wrong = percent(self.if_labels_are_wrong)
+            yield (
+                f"If one label in twenty is wrong, the corrected score is about {wrong}. The "
+                "intervals do not include this."
+            )
+
+
+def _ends(ends: Ends | None) -> str:
+    return "unknown" if ends is None else f"{percent(ends.low)} to {percent(ends.high)}"
 
 
 @dataclass(frozen=True, slots=True)

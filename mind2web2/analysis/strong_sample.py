@@ -5,7 +5,7 @@ The sample corrects the score.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Self
@@ -28,7 +28,7 @@ from mind2web2.results.known_answers import agent_answers
 from mind2web2.statistics.agreement import figures_of
 from mind2web2.statistics.paired import Estimate
 from mind2web2.statistics.sampled_answers import sampling_order
-from mind2web2.utils.text import counted
+from mind2web2.utils.text import counted, dollars, number
 
 # The reach of an interval that is narrow enough, for which figures say how many answers it takes.
 NARROW = 0.02
@@ -55,6 +55,30 @@ class SampleFigures(BaseModel):
     wrong_failures: Estimate
     without_result: int = 0
 
+    def lines(self, agent: str) -> Iterator[str]:
+        """Yield the figures, one line each."""
+        yield from _failed_lines(agent, self.judge, self.without_result)
+        corrected, price = self.correction, ""
+        for text in corrected.lines():
+            yield f"{agent}: {text}"
+        if self.cost_usd is not None and self.cost_of_all_usd is not None:
+            all_answers = dollars(self.cost_of_all_usd)
+            price = f" for {dollars(self.cost_usd)} instead of about {all_answers} for all"
+        yield (
+            f"{agent}: {self.judge} judged {corrected.sampled} of "
+            f"{counted(corrected.of, 'answer')}{price}; weight of the results' judge "
+            f"{number(corrected.weight_of_judge)}."
+        )
+        if self.more_wanted and corrected.corrected is not None:
+            yield (
+                f"{agent}: for an interval of {100 * NARROW:g} points to either side, judge "
+                f"{counted(self.more_wanted, 'more answer')}."
+            )
+        yield (
+            f"{agent}: according to {self.judge}, {self.wrong_passes} of the passes are wrong, "
+            f"and {self.wrong_failures} of the failures."
+        )
+
 
 class NoSampleFigures(BaseModel):
     """There is no corrected score.
@@ -69,6 +93,20 @@ class NoSampleFigures(BaseModel):
     reason: str
     correction: None = None
     without_result: int = 0
+
+    def lines(self, agent: str) -> Iterator[str]:
+        """Yield why there is none, one line each."""
+        yield from _failed_lines(agent, self.judge, self.without_result)
+        yield f"{agent}: no corrected score: {self.reason}."
+
+
+def _failed_lines(agent: str, judge: str, answers: int) -> Iterator[str]:
+    if answers:
+        yield (
+            f"{agent}: {judge} failed on {counted(answers, 'answer')} of the sample. The rest is "
+            "not a random choice, so it does not correct the score. The same command asks for "
+            "the failed ones again."
+        )
 
 
 Figures = SampleFigures | NoSampleFigures

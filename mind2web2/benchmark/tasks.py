@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -18,11 +18,22 @@ from mind2web2.utils.path_config import PathConfig
 from mind2web2.utils.program import program
 
 
-def find_tasks(paths: PathConfig, tasks_root: Path, task_list: Path | None = None) -> list[Task]:
+def find_tasks(
+    paths: PathConfig,
+    tasks_root: Path,
+    task_list: Path | None = None,
+    names: Sequence[str] = (),
+    *,
+    with_script: bool = False,
+) -> list[Task]:
     """Return the tasks of the lists under ``tasks_root`` and of the eval scripts, or of one list.
 
+    Args:
+        names: of the tasks that are wanted; all if none is named.
+        with_script: leave out tasks without a script.
+
     Raises:
-        UsageError: there is no task, or a list cannot be read.
+        UsageError: there is no task, one of these names is unknown, or a list cannot be read.
     """
     lists = sorted(tasks_root.glob("*.csv")) if task_list is None else [task_list]
     by_id: dict[str, Task] = {}
@@ -45,32 +56,11 @@ def find_tasks(paths: PathConfig, tasks_root: Path, task_list: Path | None = Non
             f"command in your project's folder, or download tasks by {program()} get"
         )
     has_scripts = paths.eval_scripts_root.is_dir()
-    return [_with_script(task, paths) if has_scripts else task for task in by_id.values()]
+    tasks = [_with_script(task, paths) if has_scripts else task for task in by_id.values()]
+    return _select_tasks([task for task in tasks if task.script_version or not with_script], names)
 
 
-def questions_of(tasks: Iterable[Task]) -> dict[str, str]:
-    """Return the question of each task.
-
-    One whose eval script is broken may have none and is left out.
-
-    Raises:
-        UsageError: another task has none, or all scripts are broken.
-    """
-    tasks = list(tasks)
-    asked = [task for task in tasks if task.question or not task.script_problem]
-    if not asked:
-        raise UsageError("; ".join(task.script_problem or "" for task in tasks))
-    questions = {task.task_id: task.question or "" for task in asked}
-    if unknown := [task_id for task_id, question in questions.items() if not question.strip()]:
-        raise UsageError(
-            f"no question for {name_list(unknown)}: give a task list with a column "
-            "task_description, or "
-            "an eval script with TASK_DESCRIPTION"
-        )
-    return questions
-
-
-def select_tasks(tasks: Sequence[Task], task_ids: Sequence[str]) -> list[Task]:
+def _select_tasks(tasks: Sequence[Task], task_ids: Sequence[str]) -> list[Task]:
     """Return the named tasks, or all if none is named. Raises UsageError: a task is unknown."""
     for name in task_ids:
         check_name("task", name)

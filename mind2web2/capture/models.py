@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from typing import Literal, Protocol
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -209,6 +210,15 @@ class CapturedPage:
     screenshot: bytes | None = None
     pdf: bytes | None = None
     is_unanswered: bool = False
+
+    @classmethod
+    def missing(cls, url: str, reason: str) -> CapturedPage:
+        """Return what stands for a page that was not captured."""
+        now = datetime.now(UTC).isoformat()
+        record = CaptureRecord(
+            requested_url=url, final_url=url, kind=None, captured_at=now, failure=reason
+        )
+        return cls(record)
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,6 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
 
-from mind2web2.capture.browser_manager import BatchBrowserManager
 from mind2web2.capture.models import PageCapturer
 from mind2web2.cli.console import (
     PlainConsole,
@@ -35,7 +34,7 @@ from mind2web2.results.answers import (
     select_answers,
     without_empty,
 )
-from mind2web2.runs.capturing import capture_settings
+from mind2web2.runs.capturing import BrowserSetup, capture_settings
 from mind2web2.runs.settings import PLAIN, RunSettings
 from mind2web2.utils.moments import answer_moment
 from mind2web2.utils.path_config import PathConfig
@@ -290,14 +289,12 @@ async def _cache_agent(
 
 def _capturer(caching: _Caching) -> AbstractAsyncContextManager[PageCapturer]:
     settings = replace(capture_settings(caching.settings), page_timeout_s=caching.page_timeout_s)
+    setup = BrowserSetup(settings, caching.pages_at_once, caching.retries)
     if caching.settings.engine != PLAIN:
         way = f"mind2web2_{caching.settings.engine}.engine:capturer"
-        capturer: AbstractAsyncContextManager[PageCapturer]
-        capturer = load_function(way)(settings, caching.pages_at_once, caching.retries)
+        capturer: AbstractAsyncContextManager[PageCapturer] = load_function(way)(setup)
         return capturer
-    return BatchBrowserManager(
-        settings.headless, caching.pages_at_once, caching.retries, settings=settings
-    )
+    return setup.browser()
 
 
 def _archive(caching: _Caching, answers: Mapping[str, Sequence[AnswerFile]]) -> Archive | None:

@@ -6,7 +6,7 @@ import logging
 import os
 import sys
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Coroutine, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import IO, Any
 
@@ -15,6 +15,7 @@ from rich.progress import MofNCompleteColumn, Progress, TextColumn
 from rich.table import Table
 from rich.text import Text
 
+from mind2web2.cli.event_loop import run_to_exit
 from mind2web2.utils.invisible_text import make_visible
 
 _ALIKE_EVERY_S = 10.0
@@ -79,6 +80,14 @@ class PlainConsole(Console):
         for row in rows:
             table.add_row(*row)
         self.print(table)
+
+    def run(self, main: Coroutine[Any, Any, int], stopped: str) -> int:
+        """Run a command's coroutine and return its exit status, 130 after Ctrl-C or SIGTERM.
+
+        Args:
+            stopped: is printed once such a signal has stopped it.
+        """
+        return run_to_exit(main, lambda: self.print_line(stopped))
 
     @contextmanager
     def show_progress(

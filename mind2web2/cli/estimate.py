@@ -9,30 +9,28 @@ from mind2web2.cli.console import (
     PlainConsole,
 )
 from mind2web2.cli.displays import uncached_text
+from mind2web2.cli.evaluation_plan import EvaluationPlan
 from mind2web2.results.answers import RunFolders, TaskWork
 from mind2web2.results.freshness import Conditions
 from mind2web2.runs.estimate import Amounts, PlannedRun, RunEstimate, estimate_run, total
 from mind2web2.runs.named_judge import judge_spec
 from mind2web2.runs.settings import RunSettings
-from mind2web2.utils.path_config import PathConfig
 from mind2web2.utils.text import dollars, dollars_as_given
 
 _COLUMNS = ("answers", "requests", "tokens in", "out", "dollars", "results")
 
 
-def print_estimate(
-    settings: RunSettings, agent_name: str, paths: PathConfig, work: Sequence[TaskWork]
-) -> int:
-    """Print what the run that the settings describe would take, and return the exit status."""
-    console = PlainConsole()
+def print_estimate(evaluation: EvaluationPlan) -> int:
+    """Print what an evaluation would take, and return the exit status."""
+    settings, work, console = evaluation.settings, evaluation.work, PlainConsole()
     if settings.is_replay:
         console.print_line(
             "A replay judges from stored judgments. It asks nothing and costs nothing."
         )
         return 0
-    run = _plan_run(
-        settings, RunFolders(agent_name, paths.cache_root, paths.eval_results_root), work
-    )
+    paths = settings.paths
+    folders = RunFolders(evaluation.agent_name, paths.cache_root, paths.eval_results_root)
+    run = _plan_run(settings, folders, work)
     estimate = estimate_run(run)
     answers = {task.task_id: len(task.answers) for task in work}
     rows = [

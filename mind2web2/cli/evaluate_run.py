@@ -7,14 +7,12 @@ import gc
 import logging
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import (
-    AbstractAsyncContextManager,
     AsyncExitStack,
     asynccontextmanager,
     contextmanager,
 )
 from dataclasses import dataclass, field, replace
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mind2web2.analysis.summaries import merge_all_results, summarise_answers
@@ -29,6 +27,7 @@ from mind2web2.cli.evaluate_report import (
     print_run,
     print_unreported,
 )
+from mind2web2.cli.evaluation_plan import EvaluationPlan
 from mind2web2.cli.event_loop import run_to_exit
 from mind2web2.cli.options import load_function
 from mind2web2.cli.results.tables import removed_tasks_text
@@ -47,10 +46,11 @@ from mind2web2.results.stored_results import (
     write_file,
 )
 from mind2web2.results.usage_file import write_usage
-from mind2web2.runs.answer import AnswerOutcome
+from mind2web2.runs.answer import AnswerOutcome, answer_locked
 from mind2web2.runs.concurrency import Concurrency
 from mind2web2.runs.run import (
     AnswerRunner,
+    RemoteRunner,
     RunProgress,
     evaluate_work,
     uncached_pages,
@@ -59,39 +59,67 @@ from mind2web2.runs.session import OwnParts, Session, budget_of, open_run
 from mind2web2.runs.settings import RunSettings
 from mind2web2.utils.entry_points import load_parts
 from mind2web2.utils.logging_setup import LogFile
-from mind2web2.utils.path_config import PathConfig
 from mind2web2.utils.program import command_line
 from mind2web2.utils.text import counted
 
 if TYPE_CHECKING:
     from mind2web2.hooks import Listener
-    from mind2web2.judge.budget import Budget
 
-# Opens the machines that evaluate the answers of a run.
-Machines = Callable[[Session], AbstractAsyncContextManager[tuple[AnswerRunner, Concurrency]]]
+# For answers that other machines judge: each that waits holds the lock of its folder.
+_ELSEWHERE = Concurrency(max_tasks=64, max_answers=512)
 
 
 @asynccontextmanager
-async def _this_machine(session: Session) -> AsyncIterator[tuple[AnswerRunner, Concurrency]]:
-    async with session.at_work() as concurrency:
-        yield session.parts, concurrency
+async def _runner(run: _Run, session: Session) -> AsyncIterator[tuple[AnswerRunner, Concurrency]]:
+    """Open what evaluates the answers: this machine, or others."""
+    if run.evaluation.machines is None:
+        async with session.at_work() as concurrency:
+            yield session.parts, concurrency
+        return
+    async with run.evaluation.machines(session) as remote:
+        yield _Elsewhere(remote), _ELSEWHERE
+
+
+@dataclass(frozen=True)
+class _Elsewhere:
+    """Has answers judged by other machines, which write their files below the results."""
+
+    remote: RemoteRunner
+
+    async def evaluate(self, job: AnswerJob) -> AnswerOutcome | None:
+        """Evaluate one answer; ``None`` if another process judges it."""
+        async with answer_locked(job.folder) as is_ours:
+            if not is_ours:
+                return None
+            reason, reused = await self.remote.judged(job)
+            loaded = await asyncio.to_thread(latest_result, job.folder / "results")
+            if reason is None and loaded is not None:
+                name = job.answer.name
+                return AnswerOutcome(job.task_id, name, loaded.content, None, reused=reused)
+            reason = reason or "the machine that judged it returned no result"
+            return AnswerOutcome(job.task_id, job.answer.name, None, reason)
 
 
 @dataclass(frozen=True)
 class _Run:
-    settings: RunSettings
+    evaluation: EvaluationPlan
     checked: RunSettings
     folders: RunFolders
-    work: Sequence[TaskWork]
     console: PlainConsole
-    budget: Budget | None
-    is_quiet: bool = False
-    other_stores: Sequence[Path] | None = None
-    machines: Machines | None = None
     progress: RunProgress = field(default_factory=lambda: RunProgress(lets_results_go=True))
     # Once they exist: the judge's use, and the actions that keep it when the run is stopped.
     usages: list[RunUsage] = field(default_factory=list)
     on_stop: list[Callable[[], None]] = field(default_factory=list)
+
+    @property
+    def settings(self) -> RunSettings:
+        """Return the settings of the evaluation."""
+        return self.evaluation.settings
+
+    @property
+    def work(self) -> Sequence[TaskWork]:
+        """Return what is evaluated."""
+        return self.evaluation.work
 
     def print(self, text: str) -> None:
         """Print a line."""
@@ -116,29 +144,13 @@ class _Run:
 _OBJECTS_A_COLLECTION = 50_000
 
 
-def run_evaluation(
-    settings: RunSettings,
-    agent_name: str,
-    paths: PathConfig,
-    work: Sequence[TaskWork],
-    *,
-    budget: Budget | None = None,
-    checked: RunSettings | None = None,
-    is_quiet: bool = False,
-    other_stores: Sequence[Path] | None = None,
-    machines: Machines | None = None,
-) -> int:
-    """Evaluate the work and return the exit status.
-
-    Args:
-        budget: in place of one of ``--max_cost``.
-        is_quiet: print neither a line for each answer nor the judge's use.
-        other_stores: files whose judgments are reused (default: those of the other agents).
-        machines: evaluate the answers in place of this one.
-        checked: the settings under whose results checks of judges are kept, where they are others.
-    """
+def run_evaluation(evaluation: EvaluationPlan) -> int:
+    """Evaluate the work and return the exit status."""
     gc.set_threshold(_OBJECTS_A_COLLECTION)
-    folders = RunFolders(agent_name, paths.cache_root, paths.eval_results_root)
+    settings, work = evaluation.settings, evaluation.work
+    paths = settings.paths
+    folders = RunFolders(evaluation.agent_name, paths.cache_root, paths.eval_results_root)
+    checked = evaluation.checked or settings
     if settings.shard is not None:
         _note_shard(settings, folders, "started" if work else "ended")
         if not work:
@@ -146,21 +158,9 @@ def run_evaluation(
                 f"Shard {settings.shard} has no answers: there is nothing to judge.",
             )
             return 0
-    if checked is None:
         # A shard writes to a folder of its own, where no other run looks for a check.
-        checked = settings if settings.shard is None else replace(settings, eval_results_root=None)
-    console = PlainConsole(outlives_reader=True)
-    run = _Run(
-        settings,
-        checked,
-        folders,
-        work,
-        console,
-        budget or budget_of(settings),
-        is_quiet,
-        other_stores,
-        machines,
-    )
+        checked = replace(checked, eval_results_root=None)
+    run = _Run(evaluation, checked, folders, PlainConsole(outlives_reader=True))
     return run_to_exit(_exit_status(run), run.report_stop)
 
 
@@ -193,12 +193,12 @@ async def _run_session_and_report(run: _Run) -> list[AnswerOutcome]:
     root = folders.eval_results_root
     roots = (root, run.checked.paths.eval_results_root)
     judgments = folders.agent_results / STORE_NAME
-    others = run.other_stores
+    others = run.evaluation.other_stores
     if others is None:
         others = stores_of_others(root, folders.agent_name)
     async with listeners_opened(run.print) as listeners:
         parts = OwnParts(
-            budget=run.budget,
+            budget=run.evaluation.budget or budget_of(settings),
             other_stores=others,
             observer=listeners.question_asked if listeners.listeners else None,
         )
@@ -215,7 +215,9 @@ async def _run_session_and_report(run: _Run) -> list[AnswerOutcome]:
 
 
 def _display(run: _Run, session: Session) -> RunDisplay:
-    return RunDisplay(run.console, run.progress, session.judge.usage, is_quiet=run.is_quiet)
+    return RunDisplay(
+        run.console, run.progress, session.judge.usage, is_quiet=run.evaluation.is_quiet
+    )
 
 
 async def _run_session_with_display(
@@ -236,7 +238,7 @@ async def _run_session_with_display(
             if judge_check is not None and (failed := judge_check.failure):
                 run.print(f"Warning: {failed}")
             async with (
-                (run.machines or _this_machine)(session) as (runner, concurrency),
+                _runner(run, session) as (runner, concurrency),
                 display,
             ):
                 return await evaluate_work(
@@ -279,7 +281,7 @@ def _report(
         recapture=command_line("cache", agent_name, "--only", "suspect"),
         show=command_line("show", agent_name, "TASK", "ANSWER", *settings.results_option),
         is_overwriting=settings.overwrite,
-        is_quiet=run.is_quiet,
+        is_quiet=run.evaluation.is_quiet,
     )
     print_run(run.console, report)
 

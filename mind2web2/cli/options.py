@@ -155,6 +155,10 @@ class CommandParser(argparse.ArgumentParser):
             self.set_defaults(takes=frozenset({"judge_model"}))
         self.add_settings((*names, *others), base=base, changed={**ASKING, **changed}, group=group)
 
+    def add_run_settings(self, leave_out: Collection[str]) -> None:
+        """Add all settings of a run but some."""
+        self.add_settings(name for name in SETTINGS if name not in leave_out)
+
     def add_judging_settings(self, changed: Mapping[str, Mapping[str, Any]]) -> None:
         """Add all settings of a run that asks a judge: its scripts, limits and costs as well."""
         groups = ("judge", "limits", "costs", "eval scripts")

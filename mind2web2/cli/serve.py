@@ -13,11 +13,10 @@ from mind2web2.cli.console import (
     PlainConsole,
 )
 from mind2web2.cli.options import settings_of
-from mind2web2.cli.scorer_options import scorer_of
 from mind2web2.errors import UsageError
 from mind2web2.runs.named_judge import judge_spec
 from mind2web2.runs.settings import RunSettings
-from mind2web2.scoring.scorer import MissingPages
+from mind2web2.scoring.scorer import MissingPages, Scorer
 from mind2web2.scoring.server import serve
 from mind2web2.utils.text import counted
 from mind2web2.viewer.server import listen
@@ -36,7 +35,7 @@ def run(options: argparse.Namespace) -> int:
             raise UsageError(
                 f"--host {host} is open to other machines: set {TOKEN_VARIABLE} to a secret"
             )
-        with scorer_of(settings, options.pages, options.missing_pages) as scorer:
+        with Scorer.of_settings(settings, options.pages, options.missing_pages) as scorer:
             address = f"http://{f'[{host}]' if ':' in host else host}:{port}"
             parts = _in_words(settings, options.pages, options.missing_pages)
             console.print_line(f"Scoring at {address} until Ctrl-C. {parts}")

@@ -208,6 +208,14 @@ class JudgmentStore:
         )
         return [Usage(input_tokens=read, output_tokens=said) for read, said in rows]
 
+    def texts_of_task(self, task_id: str) -> list[str]:
+        """Return the judgments on the answers to a task, each as JSON."""
+        return [each.model_dump_json() for each in self.of_task(task_id)]
+
+    def add_texts(self, judgments: Iterable[str]) -> None:
+        """Store judgments that are JSON, as ``add``."""
+        self.add(map(Judgment.model_validate_json, judgments))
+
     def add(self, judgments: Iterable[Judgment]) -> int:
         """Store many judgments, keep those already stored, and return how many were new."""
         wanted = list(judgments)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from dataclasses import dataclass, field
 from functools import partial
 from typing import TypedDict
@@ -55,6 +55,14 @@ class RunUsage:
     tasks: dict[str, TaskUsage] = field(default_factory=partial(defaultdict, TaskUsage))
     slowdown: Slowdown = field(default_factory=Slowdown)
     retries: Retries = field(default_factory=Retries)
+
+    def add(self, other: RunUsage) -> None:
+        """Add the usage of a part of the run that was judged elsewhere."""
+        for task_id, own in other.tasks.items():
+            self.tasks[task_id] += own
+        self.slowdown.refusals += other.slowdown.refusals
+        self.slowdown.waited_s += other.slowdown.waited_s
+        self.retries.reasons = Counter(self.retries.reasons) + Counter(other.retries.reasons)
 
     def total(self) -> TaskUsage:
         """Return the usage of all tasks together."""

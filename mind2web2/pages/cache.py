@@ -6,6 +6,7 @@ import hashlib
 import logging
 import os
 from collections.abc import Hashable, Mapping, Sequence
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -242,6 +243,19 @@ class CacheFileSys:
         if content is None:
             raise CacheMiss(f"no PDF is stored for {url} in {self.task_dir}")
         return content
+
+    def get_text(self, url: str) -> str:
+        """Return the text of a stored page or PDF.
+
+        Raises:
+            CacheMiss: nothing is stored for the URL.
+            DocumentError: the PDF has no text that can be read.
+        """
+        if self.has(url) == "pdf":
+            # Few programs read PDFs.
+            text: str = import_module("mind2web2.capture.pdf").text_of(self.get_pdf(url))
+            return text
+        return self.get_web(url, get_screenshot=False)[0]
 
     def has(self, url: str) -> PageKind | None:
         """Return the kind of the stored page; ``None`` if none is stored."""

@@ -6,6 +6,7 @@ import asyncio
 import logging
 from collections import Counter, OrderedDict
 from collections.abc import Hashable, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
@@ -107,6 +108,15 @@ class PageLibrary:
         self._looking_up: SharedWork[_PageKey, _Known] = SharedWork()
         self._preparing: SharedWork[Hashable, PreparedPage | None] = SharedWork()
         self._listing: SharedWork[int, frozenset[str] | None] = SharedWork()
+
+    async def stored(self, cache: PageCache, url: str) -> PreparedPage:
+        """Return the text of a stored page as judges see it, without images.
+
+        Raises:
+            CaptureError: the page is unavailable; the text says why.
+        """
+        settings, limit = PageSettings(), nullcontext()
+        return await self.page(PageRequest(cache, url, settings, False, None, limit, log))
 
     async def page(self, request: PageRequest) -> PreparedPage:
         """Return the page as the run has read it first, or as a script has stored it since.

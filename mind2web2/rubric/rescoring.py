@@ -35,6 +35,10 @@ class Rescoring:
         """Return the tree's score."""
         return self.score_with({})
 
+    def score_without(self, leaf: Scored) -> float:
+        """Return the tree's score if a leaf had failed."""
+        return self.score_with({id(leaf): Outcome(0.0, "failed")})
+
     def score_with(self, verdicts: Mapping[int, Outcome]) -> float:
         """Return the tree's score with these verdicts, by ``id(leaf)``.
 

@@ -224,6 +224,17 @@ class Vote(BaseModel):
     declined: str | None = None
     judgment: str | None = None
 
+    def __str__(self) -> str:
+        """Return why the judge decided so, with the passage that it quotes."""
+        quotation = "" if self.quote is None else f' "{self.quote.text}"'
+        return (self.declined or self.reasoning) + quotation
+
+    @property
+    def quotes_page(self) -> bool:
+        """Tell whether it quotes a passage that is on the page."""
+        quote = self.quote
+        return quote is not None and quote.match != "not_found" and quote.source == "page"
+
 
 class PageShown(BaseModel):
     """The part of a page that the judge was shown.

@@ -8,6 +8,7 @@ from typing import Annotated, Literal, NamedTuple
 
 from pydantic import BaseModel, ConfigDict, Field, StrictBool, ValidationError
 
+from mind2web2.rubric.rescoring import Rescoring
 from mind2web2.rubric.verdicts import NO_EVIDENCE, Evidence, Outcome, Status
 from mind2web2.utils.json_text import JsonObject, mappings, read_leniently
 
@@ -73,6 +74,10 @@ class WrittenNode(BaseModel):
         """Return a leaf's own verdict, whatever a sequence put in its place."""
         node_before = self.superseded or self
         return Outcome(node_before.score, node_before.status)
+
+    def rescoring(self) -> Rescoring:
+        """Return the scores that this tree would have with other verdicts."""
+        return Rescoring(self)
 
     def walk(self) -> Iterator[WrittenNode]:
         """Yield this node and all below it, each before its children, in rubric order."""

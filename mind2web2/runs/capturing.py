@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from importlib import import_module
+from typing import TYPE_CHECKING
+
 from mind2web2.capture.models import (
     CaptureSettings,
     NetworkSettings,
@@ -9,6 +13,9 @@ from mind2web2.capture.models import (
 )
 from mind2web2.runs.settings import RunSettings
 from mind2web2.urls.proxies import parse_upstream
+
+if TYPE_CHECKING:
+    from mind2web2.capture.browser_manager import BatchBrowserManager
 
 
 def capture_settings(settings: RunSettings) -> CaptureSettings:
@@ -23,6 +30,33 @@ def capture_settings(settings: RunSettings) -> CaptureSettings:
         no_sandbox=settings.no_sandbox,
         network=network_of(settings),
     )
+
+
+@dataclass(frozen=True)
+class BrowserSetup:
+    """A browser that captures pages, before it is opened.
+
+    Args:
+        settings: may hold passwords.
+        retries: of a page whose failure may be temporary.
+    """
+
+    settings: CaptureSettings
+    pages_at_once: int
+    retries: int
+
+    @classmethod
+    def of(cls, settings: RunSettings, pages_at_once: int, retries: int) -> BrowserSetup:
+        """Return the browser of a command's settings. Raises UsageError: as ``network_of``."""
+        return cls(capture_settings(settings), pages_at_once, retries)
+
+    def browser(self) -> BatchBrowserManager:
+        """Return a browser to open."""
+        manager = import_module("mind2web2.capture.browser_manager").BatchBrowserManager
+        made: BatchBrowserManager = manager(
+            self.settings.headless, self.pages_at_once, self.retries, settings=self.settings
+        )
+        return made
 
 
 def network_of(settings: RunSettings) -> NetworkSettings:

@@ -60,6 +60,17 @@ class AnswerRunner(Protocol):
         """Evaluate one answer, as ``evaluate_answer`` does."""
 
 
+class RemoteRunner(Protocol):
+    """Has answers judged by other machines, and writes the files of their results."""
+
+    async def judged(self, job: AnswerJob) -> tuple[str | None, bool]:
+        """Return why an answer has no result, and whether an earlier one was taken.
+
+        Raises:
+            Mind2Web2Error: no answer can be judged.
+        """
+
+
 async def evaluate_work(
     work: Sequence[TaskWork],
     folders: RunFolders,

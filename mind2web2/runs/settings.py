@@ -12,6 +12,7 @@ import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -510,6 +511,16 @@ class RunSettings:
     def for_scoring(cls) -> RunSettings:
         """Return the defaults of the commands that score single answers."""
         return cls(max_concurrent_answers=64, answer_timeout=600.0)
+
+    def price_usd(self, input_tokens: int, output_tokens: int) -> float | None:
+        """Return dollars for a request to the judge, ``None`` where its price is not known."""
+        # Few commands need prices.
+        prices = import_module("mind2web2.llm_client.prices")
+        usage = import_module("mind2web2.llm_client.chat").Usage(
+            input_tokens=input_tokens, output_tokens=output_tokens
+        )
+        price: float | None = prices.price_usd(usage, self.model, self.prices.get(self.model))
+        return price
 
     def with_text(self, name: str, text: str) -> RunSettings:
         """Return the settings with one as its option's text gives it. Raises ValueError."""

@@ -47,6 +47,7 @@ from mind2web2.results.answers import (
 from mind2web2.results.result_file import ResultFile
 from mind2web2.runs.answer import DEFAULT_JUDGE_LIMIT, run_script_on_answer
 from mind2web2.runs.file_prices import file_prices
+from mind2web2.runs.named_judge import judge_spec
 from mind2web2.runs.session import OwnParts, Session, open_run
 from mind2web2.runs.settings import (
     RunSettings,
@@ -55,6 +56,7 @@ from mind2web2.scripts.isolation.homes import fork_server
 from mind2web2.urls.parts import lookup_key
 from mind2web2.utils import values
 from mind2web2.utils.files import text_sha256
+from mind2web2.utils.hidden_keys import hide_memory
 from mind2web2.utils.loop_thread import LoopThread
 from mind2web2.utils.path_config import PathConfig, ScriptFile
 from mind2web2.utils.text import counted
@@ -170,6 +172,26 @@ class Scorer:
         UsageError: a setting is unusable.
     """
 
+    @classmethod
+    def of_settings(
+        cls, settings: RunSettings, pages: Path | None, missing_pages: MissingPages
+    ) -> Scorer:
+        """Return a scorer by the settings of a command that scores single answers."""
+        hide_memory()
+        return cls(
+            judge=judge_spec(settings),
+            pages=pages,
+            scripts=settings.paths.eval_scripts_root,
+            eval_version=settings.eval_version,
+            judgments=settings.judgments,
+            missing_pages=missing_pages,
+            max_answers=settings.max_concurrent_answers or 1,
+            max_llm_requests=settings.max_llm_requests,
+            max_cost=settings.max_cost,
+            answer_timeout=settings.answer_timeout or 0,
+            allow_private_network=settings.allow_private_network,
+        )
+
     def __init__(
         self,
         *,
@@ -240,9 +262,7 @@ class Scorer:
         """Return all judgments' usage so far: requested by this scorer, and reused at no cost."""
         return sum(list(self._usage.tasks.values()), TaskUsage())
 
-    async def score(
-        self, task: str, answer: str, script: ScriptFile | None = None
-    ) -> Score | NoScore:
+    async def score(self, task: str, answer: str, script: Path | None = None) -> Score | NoScore:
         """Return the score of an answer to a task, or why there is none.
 
         Args:
@@ -358,9 +378,7 @@ class Scorer:
         calls = counted(len(self._calls), "call")
         return f"{calls} have not ended in {_CLOSE_GRACE_S:g} s"
 
-    def _begin(
-        self, task: str, answer: str, script: ScriptFile | None = None
-    ) -> Future[Score | NoScore]:
+    def _begin(self, task: str, answer: str, script: Path | None = None) -> Future[Score | NoScore]:
         with self._lock:
             future = self._loop_thread.run(
                 self._score_call(self._open_parts(), task, answer, script)
@@ -370,7 +388,7 @@ class Scorer:
         return future
 
     async def _score_call(
-        self, parts: _Parts, task: str, answer: str, script: ScriptFile | None
+        self, parts: _Parts, task: str, answer: str, script: Path | None
     ) -> Score | NoScore:
         call = asyncio.current_task()
         assert call is not None
@@ -390,7 +408,7 @@ class Scorer:
         return outcome
 
     async def _score_in_turn(
-        self, parts: _Parts, task: str, answer: str, script: ScriptFile | None
+        self, parts: _Parts, task: str, answer: str, script: Path | None
     ) -> Score | NoScore:
         text = _check_answer(answer)
         try:
@@ -410,18 +428,20 @@ class Scorer:
         async with parts.turns:
             return await self._script_score(parts, setting, text)
 
-    def _setting(
-        self, parts: _Parts, task: str, text: str, script: ScriptFile | None
-    ) -> AnswerSetting:
+    def _setting(self, parts: _Parts, task: str, text: str, script: Path | None) -> AnswerSetting:
         check_text("task", task)
-        script = script or self._scripts.find_script(task)
-        if script is None:
+        found = (
+            self._scripts.find_script(task)
+            if script is None
+            else ScriptFile(script, script.parent.name)
+        )
+        if found is None:
             raise UsageError(self._scripts.missing_script(task))
         # Unique to the text: records of answers must not overwrite each other.
         name = f"{text_sha256(text)[:16]}.md"
         answer = AnswerFile(name, Path(name))
         return AnswerSetting(
-            _AGENT_NAME, task, answer, script.path, script.version, parts.cache(task)
+            _AGENT_NAME, task, answer, found.path, found.version, parts.cache(task)
         )
 
     async def _script_score(

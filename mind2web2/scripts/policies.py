@@ -38,7 +38,7 @@ from mind2web2.scripts.rubric_file import RUBRIC_SUFFIX
 from mind2web2.scripts.run import load_script, script_result
 from mind2web2.utils.api_misuse import AddedNode
 from mind2web2.utils.files import read_regular_file
-from mind2web2.utils.hidden_keys import scrubbed_environment
+from mind2web2.utils.hidden_keys import hide_memory, scrubbed_environment
 from mind2web2.verification.run_questions import AskedClaim, AskedForm, Given, evidence_of
 
 _log = logging.Logger("policy", logging.CRITICAL + 1)
@@ -78,7 +78,8 @@ class Surroundings:
 
     @classmethod
     def of_command(cls) -> Surroundings:
-        """Return the surroundings of this process."""
+        """Return the surroundings of this process, whose memory scripts cannot read then."""
+        hide_memory()
         return cls(tuple(sys.path))
 
     def take_over(self) -> None:

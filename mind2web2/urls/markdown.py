@@ -67,6 +67,11 @@ class Address:
     is_picture: bool = False
     label: str = ""
 
+    @classmethod
+    def written_at(cls, start: int, text: str) -> Address:
+        """Return a bare address as a text has it, which may escape some of its characters."""
+        return cls(start, start + len(text), undo_markdown_escapes(text))
+
     @property
     def is_outside(self) -> bool:
         """Tell whether a link's target is a page on the web."""

@@ -29,11 +29,21 @@ class Fact:
     value: str
 
 
-def facts_in(text: str) -> list[Fact]:
-    """Return the dates, numbers and names of a text in their order; no two of them overlap."""
+def facts_in(text: str, kind: FactKind | None = None) -> list[Fact]:
+    """Return the dates, numbers and names of a text in their order; no two of them overlap.
+
+    Args:
+        kind: of the only facts that are wanted, which takes less time.
+    """
     dates, rest = _split_dates(text)
+    if kind == "date":
+        return list(dates)
     numbers = list(_numbers(rest))
+    if kind == "number":
+        return numbers
     names = list(_names(_without(rest, numbers)))
+    if kind == "name":
+        return names
     return sorted([*dates, *numbers, *names], key=lambda fact: fact.start)
 
 
@@ -70,15 +80,6 @@ def _without(text: str, facts: Iterable[Fact]) -> str:
         pieces += [text[last : fact.start], "\0" * (fact.end - fact.start)]
         last = fact.end
     return "".join([*pieces, text[last:]])
-
-
-def facts_of_kind(text: str, kind: FactKind) -> list[Fact]:
-    """Return the facts of one kind, in less time than all facts."""
-    dates, rest = _split_dates(text)
-    if kind == "date":
-        return list(dates)
-    numbers = list(_numbers(rest))
-    return numbers if kind == "number" else list(_names(_without(rest, numbers)))
 
 
 # Dates

@@ -47,7 +47,7 @@ def answer_calls(connection_fd: int) -> None:
     """Answer calls until the connection is closed."""
     connection = Connection(connection_fd)
     connection.send_bytes(READY)
-    while not _Process.is_spent:
+    while True:
         try:
             function, args, timeout_s = pickle.loads(connection.recv_bytes())
         except EOFError:
@@ -59,17 +59,6 @@ def answer_calls(connection_fd: int) -> None:
             reply = _make_call(function, args)
             _set_alarm(0)
         connection.send_bytes(reply)
-
-
-class _Process:
-    """The state of this worker."""
-
-    is_spent = False
-
-
-def end_after_call() -> None:
-    """Let this worker end after its present call, which leaves it unfit for others."""
-    _Process.is_spent = True
 
 
 def _set_alarm(seconds: float) -> None:
@@ -112,7 +101,10 @@ _NOT_STARTED = f"did not start within {_START_TIMEOUT_S:g} s"
 
 
 async def run_in_worker(
-    function: Callable[[*Arguments], T], *args: *Arguments, timeout_s: float
+    function: Callable[[*Arguments], T],
+    *args: *Arguments,
+    timeout_s: float,
+    is_last: bool = False,
 ) -> T:
     """Return ``function(*args)`` as computed in a worker process, without blocking the event loop.
 
@@ -120,12 +112,15 @@ async def run_in_worker(
     called twice (after a worker's death), so it should have no side effects. Cancelling the caller
     kills the worker.
 
+    Args:
+        is_last: the function leaves the worker unfit for others.
+
     Raises:
         WorkerError: the function took longer than ``timeout_s``, crashed its process, or took too
             much memory.
         MachineError: worker processes do not start at all.
     """
-    call = _Call(function, args, timeout_s)
+    call = _Call(function, args, timeout_s, is_last=is_last)
     # A thread waits, not the event loop, since workers outlive event loops.
     pending = asyncio.get_running_loop().run_in_executor(_pool.threads, call.run, _pool)
     try:
@@ -190,9 +185,9 @@ class _Pool:
             return worker
         return self.new()
 
-    def give_back(self, worker: _Worker) -> None:
+    def give_back(self, worker: _Worker, *, is_spent: bool) -> None:
         """Keep a worker for further calls, or end it after its share of them."""
-        if worker.calls_made >= MAX_CALLS_PER_WORKER:
+        if is_spent or worker.calls_made >= MAX_CALLS_PER_WORKER:
             worker.close()
         else:
             self._idle.append(worker)
@@ -211,10 +206,13 @@ class _Call:
         function: Callable[..., object],
         args: tuple[object, ...],
         timeout_s: float,
+        *,
+        is_last: bool = False,
     ) -> None:
         # A partial has no name of its own.
         self._name = getattr(getattr(function, "func", function), "__name__", "work")
         self._function, self._args, self._timeout_s = function, args, timeout_s
+        self._is_last = is_last
         self._lock = threading.Lock()
         self._worker: _Worker | None = None
         self._stop_reason: str | None = None
@@ -232,7 +230,7 @@ class _Call:
             reply = self._try_worker(worker, request)
         if reply is None:
             raise self._explain_death(worker)
-        pool.give_back(worker)
+        pool.give_back(worker, is_spent=self._is_last)
         succeeded, outcome = reply
         if not succeeded:
             raise outcome

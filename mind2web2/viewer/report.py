@@ -57,13 +57,18 @@ async def write_report(path: Path, catalog: Catalog, content: ReportContent) -> 
 
 
 async def write_view(
-    path: Path, title: str, view: str, data: object, answers: Iterable[tuple[PathConfig, AnswerKey]]
+    path: Path,
+    title: str,
+    view: str,
+    data: object,
+    answers: Iterable[tuple[PathConfig, str, str, str]],
 ) -> None:
     """Write a file that shows one view, with answers and the texts of the pages that they cite.
 
     Args:
         view: its name in the front end.
         data: what it shows, as JSON has it.
+        answers: with the folders of each: agent, task, and the answer's name without ``.md``.
 
     Raises:
         ResultWriteError: it cannot be written.
@@ -71,9 +76,9 @@ async def write_view(
 
     async def blocks() -> AsyncIterator[Block]:
         yield [view], pack(data)
-        for paths, key in answers:
+        for paths, *key in answers:
             content = ReportContent(most_picture_bytes=0)
-            async for block in answer_blocks(Catalog(paths), [key], content):
+            async for block in answer_blocks(Catalog(paths), [AnswerKey(*key)], content):
                 yield block
 
     await _write_file(path, title, blocks(), view)

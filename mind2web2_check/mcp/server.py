@@ -11,7 +11,11 @@ from pathlib import Path
 from typing import Any
 
 from mind2web2 import NoScore, Scorer
-from mind2web2.plugin import UsageError, check_name, scorer_of, settings_of
+from mind2web2.plugin import (
+    UsageError,
+    check_name,
+    settings_of,
+)
 from mind2web2_check.checking import earlier_findings
 from mind2web2_check.outputs import findings_text
 from mind2web2_check.scoring import SCRIPTS, check_report, findings
@@ -61,7 +65,7 @@ def run(options: argparse.Namespace) -> int:
     except ModuleNotFoundError as error:
         raise UsageError("mind2web2 mcp needs the extra 'mcp'") from error
     settings = replace(settings_of(options), eval_scripts_root=SCRIPTS)
-    scorer = scorer_of(settings, None, "capture")
+    scorer = Scorer.of_settings(settings, None, "capture")
 
     @asynccontextmanager
     async def opened(_: object) -> AsyncIterator[None]:

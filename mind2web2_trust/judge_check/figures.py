@@ -131,14 +131,9 @@ class ComparisonFigures(_Figures):
 
 
 class CheckReport(_Figures):
-    """A whole check: the set, each judge, and each two of them.
-
-    Args:
-        changed_pages: how often each judge noticed changed facts in probes, by its model.
-    """
+    """A whole check: the set, each judge, and each two of them."""
 
     set: SetFigures
     votes: int
     judges: list[JudgeFigures]
     comparisons: list[ComparisonFigures]
-    changed_pages: dict[str, list[dict[str, object]]]

@@ -4,22 +4,16 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator, Sequence
-from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 
 from mind2web2 import CacheFileSys
 from mind2web2.plugin import (
+    AgentResults,
     Mind2Web2Error,
-    PageCheck,
     PageLibrary,
-    PageRequest,
-    PageSettings,
-    Quote,
     ResultFile,
-    Vote,
     WrittenNode,
-    latest_results,
     read_regular_file,
 )
 from mind2web2_trust.probe.passages import JudgedPage
@@ -35,6 +29,8 @@ class PassedClaim:
         question: the task's text, as the judge was shown it.
         instruction: what the script told the judge beside the claim.
         page_sha256: checksum of the page as it was judged.
+        start: where the quoted passage begins in the page's text.
+        end: the place behind it.
         reason: the judge's reasoning.
     """
 
@@ -46,7 +42,8 @@ class PassedClaim:
     instruction: str | None
     url: str
     page_sha256: str | None
-    quote: Quote
+    start: int | None
+    end: int | None
     reason: str
 
     @property
@@ -84,7 +81,7 @@ def passed_claims(
     """Return the claims of an agent's newest results that passed on a page."""
     quoted: list[PassedClaim] = []
     others = 0
-    for task_id, answer_name, loaded in latest_results(eval_results_root, agent_name):
+    for task_id, answer_name, loaded in AgentResults(eval_results_root, agent_name).latest():
         if task_ids and task_id not in task_ids:
             continue
         for root, leaf in _passed_leaves(loaded.content):
@@ -110,7 +107,9 @@ def _claims_of(
     if evidence.claim is None:
         return
     for check in evidence.pages:
-        vote = _quoting_vote(check)
+        votes = check.votes if check.outcome == "supported" else ()
+        passing = (vote for vote in votes if vote.supported and vote.quote)
+        vote = next((vote for vote in passing if vote.quote and vote.quote.source == "page"), None)
         if vote is not None and vote.quote is not None:
             yield PassedClaim(
                 task_id=task_id,
@@ -121,19 +120,10 @@ def _claims_of(
                 instruction=evidence.additional_instruction,
                 url=check.url,
                 page_sha256=check.shown.sha256,
-                quote=vote.quote,
+                start=vote.quote.start,
+                end=vote.quote.end,
                 reason=vote.reasoning,
             )
-
-
-def _quoting_vote(check: PageCheck) -> Vote | None:
-    """Return the first vote that passes the claim by a passage of the page."""
-    if check.outcome != "supported":
-        return None
-    for vote in check.votes:
-        if vote.supported and vote.quote is not None and vote.quote.source == "page":
-            return vote
-    return None
 
 
 class CaseReader:
@@ -158,27 +148,16 @@ class CaseReader:
         )
         answer_path = self._answers_root / claim.task_id / claim.answer_name
         try:
-            page = await self._library.page(
-                PageRequest(
-                    cache,
-                    claim.url,
-                    PageSettings(),
-                    with_images=False,
-                    capture=None,
-                    limit=nullcontext(),
-                    logger=log,
-                )
-            )
+            page = await self._library.stored(cache, claim.url)
             answer = read_regular_file(answer_path).decode("utf-8", errors="replace")
         except (Mind2Web2Error, OSError) as error:
             log.warning("left out %s: %s", claim.place, error)
             return None
         text = str(page.text)
-        quote = claim.quote
         if claim.page_sha256 not in (None, page.sha256):
             log.warning("left out %s: its page has changed since it was judged", claim.place)
             return None
-        if quote.start is None or quote.end is None or quote.end > len(text):
+        if claim.start is None or claim.end is None or claim.end > len(text):
             return None
-        judged = JudgedPage(claim.claim, text, quote.start, quote.end, claim.url)
+        judged = JudgedPage(claim.claim, text, claim.start, claim.end, claim.url)
         return Case(claim, judged, answer)

@@ -5,7 +5,11 @@ from __future__ import annotations
 import re
 from itertools import combinations
 
-from mind2web2.plugin import NUMBER_WORDS, Fact, facts_of_kind
+from mind2web2.plugin import (
+    NUMBER_WORDS,
+    Fact,
+    facts_in,
+)
 from mind2web2_trust.probe.passages import sentences
 
 _SCALES = {"dozen": 12, "hundred": 100, "thousand": 1000, "million": 10**6, "billion": 10**9}
@@ -43,7 +47,7 @@ def _has_amount(text: str, amount: float, value: str) -> bool:
     """Tell whether numbers are an amount by their magnitude, or add up to it in a sentence."""
     for sentence in sentences(text):
         part = text[sentence.start : sentence.end]
-        facts = [fact for fact in facts_of_kind(part, "number") if fact.value != value]
+        facts = [fact for fact in facts_in(part, "number") if fact.value != value]
         numbers = [_amount_of(part, fact) for fact in facts]
         pairs = combinations(numbers, 2) if len(numbers) <= _MOST_PARTS else ()
         if amount in (*numbers, sum(numbers), *map(sum, pairs)):
@@ -67,7 +71,7 @@ def _spelled(words: str) -> int:
 def _has_day_in_range(text: str, date: str) -> bool:
     """Tell whether a text has a range of days, such as "6 to 8 September", with a date in it."""
     wanted = _MONTH_AND_DAY.search(date)
-    for fact in facts_of_kind(text, "date") if wanted else ():
+    for fact in facts_in(text, "date") if wanted else ():
         end = _FIRST_DAY.search(text[: fact.start]) or _LAST_DAY.match(text, fact.end)
         found = _MONTH_AND_DAY.search(fact.value)
         if wanted and end and found and found[1] == wanted[1]:

@@ -5,19 +5,16 @@ from __future__ import annotations
 from rich.table import Table
 
 from mind2web2.plugin import (
-    OtherReply,
+    ChangedPages,
     PlainConsole,
-    Share,
     counted,
-    percent,
 )
-from mind2web2_trust.probe.report import ProbeReport
 
 _SURVIVORS_SHOWN = 5
 
 
 def print_report(
-    console: PlainConsole, report: ProbeReport, unquoted: int, *, shows_all: bool
+    console: PlainConsole, report: ChangedPages, unquoted: int, *, shows_all: bool
 ) -> None:
     """Print the figures of one judge, and verdicts that stayed.
 
@@ -31,12 +28,12 @@ def print_report(
     )
     console.print(_table(report))
     console.print_line(
-        f"The judge would pass {_percent(report.false_passes)} of claims that a page does not "
-        f"support (95% interval {_interval(report.false_passes)}), if it reads other pages as it "
+        f"The judge would pass {report.false_passes.in_percent} of claims that a page does not "
+        f"support (95% interval {report.false_passes.interval}), if it reads other pages as it "
         "read these.",
     )
     console.print_line(
-        f"Controls, where the verdict must stay: {_percent(report.false_alarms)} of "
+        f"Controls, where the verdict must stay: {report.false_alarms.in_percent} of "
         f"{report.false_alarms.count} changed.",
     )
     console.print_line(_left_out(report, unquoted))
@@ -45,43 +42,29 @@ def print_report(
         console.print_line(f"{failed} failed; the same command asks only for these.")
     shown = report.survivors if shows_all else report.survivors[:_SURVIVORS_SHOWN]
     for survivor in shown:
-        _print_survivor(console, survivor)
+        console.print_line("")
+        console.print_line(f"Not read from the page: {survivor.place} ({survivor.kind})")
+        console.print_line(f"  claim:      {survivor.claim}")
+        console.print_line(f"  address:    {survivor.url}")
+        console.print_line(f"  page was:   {survivor.page_before}")
+        console.print_line(f"  page is:    {survivor.page_after}")
+        console.print_line(f"  the judge:  {survivor.reason_after}")
     more = len(report.survivors) - len(shown)
     if more:
         console.print_line(f"{more} more verdicts stayed: --survivors prints all.")
 
 
-def _table(report: ProbeReport) -> Table:
+def _table(report: ChangedPages) -> Table:
     table = Table("change", "probes", "noticed", "95% interval")
     for kind, share in (*report.by_kind.items(), ("all", report.noticed)):
-        table.add_row(kind, str(share.count), _percent(share), _interval(share))
+        table.add_row(kind, str(share.count), share.in_percent, share.interval)
     return table
 
 
-def _left_out(report: ProbeReport, unquoted: int) -> str:
+def _left_out(report: ChangedPages, unquoted: int) -> str:
     changes = counted(sum(report.discarded.values()), "change")
     return (
         f"Left out: {counted(unquoted, 'claim')} that passed without a quotation from the page's "
         f"text, as by a screenshot, and {changes} after which the page might still support the "
         "claim."
     )
-
-
-def _print_survivor(console: PlainConsole, survivor: OtherReply) -> None:
-    console.print_line("")
-    console.print_line(f"Not read from the page: {survivor.place} ({survivor.kind})")
-    console.print_line(f"  claim:      {survivor.claim}")
-    console.print_line(f"  address:    {survivor.url}")
-    console.print_line(f"  page was:   {survivor.page_before}")
-    console.print_line(f"  page is:    {survivor.page_after}")
-    console.print_line(f"  the judge:  {survivor.reason_after}")
-
-
-def _percent(share: Share) -> str:
-    return "-" if share.value is None else percent(share.value)
-
-
-def _interval(share: Share) -> str:
-    if share.low is None or share.high is None:
-        return "too few pages"
-    return f"{percent(share.low)} to {percent(share.high)}"

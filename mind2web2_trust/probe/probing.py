@@ -10,23 +10,21 @@ from pathlib import Path
 from random import Random
 
 from mind2web2.plugin import (
+    AgentResults,
     AskedJudge,
     ChangedPages,
     PageLibrary,
-    PathConfig,
     PlainConsole,
     RunSettings,
+    UsageError,
     counted,
-    latest_results,
-    no_results,
-    run_to_exit,
     settings_of,
     write_whole,
 )
 from mind2web2_trust.probe.asking import SOURCE, Reply, ask_probes
 from mind2web2_trust.probe.cases import CaseReader, passed_claims
 from mind2web2_trust.probe.drafting import Draft, Drafting, Probe
-from mind2web2_trust.probe.estimate import estimate_lines
+from mind2web2_trust.probe.estimate import estimate_line
 from mind2web2_trust.probe.outputs import print_report
 from mind2web2_trust.probe.report import compared, probe_report
 from mind2web2_trust.probe.survivors_page import survivors_page
@@ -45,7 +43,6 @@ def run(options: argparse.Namespace) -> int:
     plan = _Plan(
         options.agent,
         [replace(settings, judge_model=model, no_capture=True) for model in models],
-        paths,
         options.sample,
         options.seed,
     )
@@ -54,33 +51,34 @@ def run(options: argparse.Namespace) -> int:
         if options.estimate
         else _probe_judges(plan, console, options)
     )
-    return run_to_exit(work, lambda: console.print_line(_STOPPED))
+    return console.run(work, _STOPPED)
 
 
 def _judge_of_results(eval_results_root: Path, agent_name: str) -> str:
-    for _, _, loaded in latest_results(eval_results_root, agent_name):
-        if loaded.content.judge_model is not None:
-            return loaded.content.judge_model
-    raise no_results(eval_results_root, agent_name)
+    results = AgentResults(eval_results_root, agent_name)
+    results.require()
+    models = (loaded.content.judge_model for _, _, loaded in results.latest())
+    found = next(filter(None, models), None)
+    if found is None:
+        raise UsageError(f"no result of {agent_name} names a judge: add --judge_model")
+    return found
 
 
 @dataclass(frozen=True)
 class _Plan:
     agent: str
     judges: Sequence[RunSettings]
-    paths: PathConfig
     sample: int
     seed: int
 
     def drafting(self) -> Drafting:
         """Return what makes the probes, from the claims in random order."""
-        claims = passed_claims(
-            self.paths.eval_results_root, self.agent, self.judges[0].task_ids or ()
-        )
+        settings, paths = self.judges[0], self.judges[0].paths
+        claims = passed_claims(paths.eval_results_root, self.agent, settings.task_ids or ())
         Random(self.seed).shuffle(claims.quoted)
         reader = CaseReader(
-            self.paths.cache_root / self.agent,
-            self.paths.answers_root / self.agent,
+            paths.cache_root / self.agent,
+            paths.answers_root / self.agent,
             PageLibrary(),
         )
         return Drafting(self.agent, claims, reader, Draft(self.seed))
@@ -90,8 +88,7 @@ async def _print_estimate(plan: _Plan, console: PlainConsole) -> int:
     drafting = plan.drafting()
     probes = await drafting.first(plan.sample)
     for settings in plan.judges:
-        for text in estimate_lines(probes, settings.model):
-            console.print_line(text)
+        console.print_line(estimate_line(probes, settings))
     if len(drafting.draft.probes) < plan.sample:
         console.print_line(
             f"The results have {counted(len(drafting.draft.probes), 'probe')} at most."

@@ -5,14 +5,11 @@ from __future__ import annotations
 import logging
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 
 from mind2web2.plugin import (
     ChangedPages,
-    Excerpt,
-    OtherReply,
     PairedTest,
-    Share,
 )
 from mind2web2_trust.probe.asking import Reply, kinds_asked
 from mind2web2_trust.probe.drafting import Draft
@@ -26,27 +23,9 @@ _CUT_WORD_BEFORE = re.compile(r"^\S{1,30}(?=\s)")
 _CUT_WORD_BEHIND = re.compile(r"(?<=\s)\S{1,30}$")
 
 
-class ProbeReport(ChangedPages):
-    """All figures of a probe; ``mind2web2 probe --json`` prints this model.
-
-    Args:
-        by_kind: the noticed share of each kind of change.
-        discarded: changes left out, by reason.
-        failed: probes on which the judge failed; no figure counts them.
-        alarms: controls in which the verdict changed.
-    """
-
-    seed: int
-    claims: int
-    by_kind: Mapping[str, Share]
-    discarded: Mapping[str, int]
-    failed: int
-    alarms: tuple[OtherReply, ...]
-
-
 def probe_report(
     agent: str, judge: str, seed: int, draft: Draft, replies: Sequence[Reply]
-) -> ProbeReport:
+) -> ChangedPages:
     """Return the figures of a judge's replies."""
     answered = [reply for reply in replies if reply.supported is not None]
     controls = [reply for reply in answered if reply.probe.change.kind in CONTROLS]
@@ -59,22 +38,23 @@ def probe_report(
         )
         for kind in kinds_asked(probes)
     }
-    return ProbeReport(
-        agent=agent,
-        judge=judge,
-        seed=seed,
-        claims=len({reply.probe.case.claim.place for reply in probes}),
-        probes=len(probes),
-        noticed=_share((reply, not reply.supported) for reply in probes),
-        false_passes=_share((reply, bool(reply.supported)) for reply in probes),
-        by_kind=by_kind,
-        false_alarms=_share((reply, not reply.supported) for reply in controls),
-        leaves=_by_leaf(probes),
-        discarded=dict(Counter(f"{each.kind}: {each.reason}" for each in draft.discarded)),
-        failed=len(replies) - len(answered),
-        survivors=tuple(map(_survivor, survivors)),
-        alarms=tuple(map(_survivor, alarms)),
-    )
+    figures = {
+        "agent": agent,
+        "judge": judge,
+        "seed": seed,
+        "claims": len({reply.probe.case.claim.place for reply in probes}),
+        "probes": len(probes),
+        "noticed": _share((reply, not reply.supported) for reply in probes),
+        "false_passes": _share((reply, bool(reply.supported)) for reply in probes),
+        "by_kind": by_kind,
+        "false_alarms": _share((reply, not reply.supported) for reply in controls),
+        "leaves": _by_leaf(probes),
+        "discarded": dict(Counter(f"{each.kind}: {each.reason}" for each in draft.discarded)),
+        "failed": len(replies) - len(answered),
+        "survivors": tuple(map(_survivor, survivors)),
+        "alarms": tuple(map(_survivor, alarms)),
+    }
+    return ChangedPages.model_validate(figures)
 
 
 def compared(
@@ -98,14 +78,14 @@ def compared(
     )
 
 
-def _share(replies: Iterable[tuple[Reply, bool]]) -> Share:
+def _share(replies: Iterable[tuple[Reply, bool]]) -> object:
     """Return the share of hits; claims on one page are not independent."""
     pages: dict[str, list[int]] = {}
     for reply, is_hit in replies:
         counts = pages.setdefault(reply.probe.case.claim.url, [0, 0])
         counts[0] += is_hit
         counts[1] += 1
-    return Share.of([(hits, items) for hits, items in pages.values()])
+    return ChangedPages.share_of([(hits, items) for hits, items in pages.values()])
 
 
 def _by_leaf(replies: Iterable[Reply]) -> dict[str, tuple[int, int]]:
@@ -118,31 +98,31 @@ def _by_leaf(replies: Iterable[Reply]) -> dict[str, tuple[int, int]]:
     return {leaf: (probes, survived) for leaf, (probes, survived) in counts.items()}
 
 
-def _survivor(reply: Reply) -> OtherReply:
+def _survivor(reply: Reply) -> dict[str, object]:
     case, change = reply.probe.case, reply.probe.change
     start, end = change.places[0]
     shift = len(change.before) - (end - start)
-    return OtherReply(
-        task=case.claim.task_id,
-        answer=case.claim.answer_name.removesuffix(".md"),
-        leaf=case.claim.leaf,
-        kind=change.kind,
-        claim=case.claim.claim,
-        url=case.claim.url,
-        page_sha256=case.claim.page_sha256,
-        page_before=_around(case.page.text, start, end + shift),
-        page_after=_around(change.text, start, end),
-        reason_before=case.claim.reason,
-        reason_after=reply.reason,
-    )
+    return {
+        "task": case.claim.task_id,
+        "answer": case.claim.answer_name.removesuffix(".md"),
+        "leaf": case.claim.leaf,
+        "kind": change.kind,
+        "claim": case.claim.claim,
+        "url": case.claim.url,
+        "page_sha256": case.claim.page_sha256,
+        "page_before": _around(case.page.text, start, end + shift),
+        "page_after": _around(change.text, start, end),
+        "reason_before": case.claim.reason,
+        "reason_after": reply.reason,
+    }
 
 
-def _around(text: str, start: int, end: int) -> Excerpt:
-    """Return a passage with whole words around it."""
+def _around(text: str, start: int, end: int) -> dict[str, str]:
+    """Return the parts of an excerpt: a passage with whole words around it."""
     before = text[max(0, start - _CONTEXT_CHARS) : start]
     after = text[end : end + _CONTEXT_CHARS]
     if start > _CONTEXT_CHARS:
         before = _CUT_WORD_BEFORE.sub("", before)
     if end + _CONTEXT_CHARS < len(text):
         after = _CUT_WORD_BEHIND.sub("", after)
-    return Excerpt(before=before, changed=text[start:end], after=after)
+    return {"before": before, "changed": text[start:end], "after": after}

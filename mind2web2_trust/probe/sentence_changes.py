@@ -6,7 +6,10 @@ import re
 from collections.abc import Sequence
 from random import Random
 
-from mind2web2.plugin import Fact, facts_in, facts_of_kind
+from mind2web2.plugin import (
+    Fact,
+    facts_in,
+)
 from mind2web2_trust.probe.claim_facts import claimed_facts, page_facts, says
 from mind2web2_trust.probe.edits import Change, Discarded, Edit, Kind, apply_edits
 from mind2web2_trust.probe.other_forms import says_otherwise
@@ -143,9 +146,9 @@ def _has_nearly_all_words(page: JudgedPage, text: str) -> bool:
 
 def _is_of_sibling(page: JudgedPage, text: str) -> bool:
     """Tell whether a sentence is about a sibling of the claim's subject, like another festival."""
-    claimed = facts_of_kind(page.claim, "name")
+    claimed = facts_in(page.claim, "name")
     kinds = {word for name in claimed for word in _kind_words(page.claim, name)}
-    names = facts_of_kind(text, "name")
+    names = facts_in(text, "name")
     if {name.value for name in claimed} <= {name.value for name in names}:
         return False
     return any(

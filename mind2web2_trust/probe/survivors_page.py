@@ -8,8 +8,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from html import escape
 
-from mind2web2.plugin import Excerpt, OtherReply
-from mind2web2_trust.probe.report import ProbeReport
+from mind2web2.plugin import (
+    ChangedPages,
+)
 
 _HEAD = """<!doctype html>
 <html lang="en">
@@ -28,12 +29,12 @@ _HEAD = """<!doctype html>
 """
 
 
-def survivors_page(reports: Sequence[ProbeReport]) -> str:
+def survivors_page(reports: Sequence[ChangedPages]) -> str:
     """Return the page of one judge, or of several, each in a section."""
     return _HEAD + "".join(map(_section, reports)) + "</html>\n"
 
 
-def _section(report: ProbeReport) -> str:
+def _section(report: ChangedPages) -> str:
     stayed = len(report.survivors)
     title = f"{report.judge}: {stayed} of {report.probes} verdicts stayed"
     alarms = len(report.alarms)
@@ -41,24 +42,23 @@ def _section(report: ProbeReport) -> str:
         f"<p>{alarms} of {report.false_alarms.count} controls changed, "
         "where the verdict should have stayed.</p>"
     )
-    return f"<h1>{escape(title)}</h1>{controls}" + "".join(map(_article, report.survivors))
-
-
-def _article(survivor: OtherReply) -> str:
-    return (
-        f"<article><h2>{escape(survivor.claim)}</h2>"
-        f"<p>{escape(survivor.place)}, change of {escape(survivor.kind)}, on "
-        f"<code>{escape(survivor.url)}</code></p>"
+    articles = [
+        f"<article><h2>{escape(each.claim)}</h2>"
+        f"<p>{escape(each.place)}, change of {escape(each.kind)}, on "
+        f"<code>{escape(each.url)}</code></p>"
         '<div class="pages">'
-        + _side("The page as it was", survivor.page_before, survivor.reason_before)
-        + _side("The page as it was changed", survivor.page_after, survivor.reason_after)
+        + _side("The page as it was", each.page_before.parts, each.reason_before)
+        + _side("The page as it was changed", each.page_after.parts, each.reason_after)
         + "</div></article>\n"
-    )
+        for each in report.survivors
+    ]
+    return f"<h1>{escape(title)}</h1>{controls}{''.join(articles)}"
 
 
-def _side(title: str, excerpt: Excerpt, reason: str) -> str:
+def _side(title: str, parts: tuple[str, str, str], reason: str) -> str:
+    before, changed, after = map(escape, parts)
     return (
-        f"<div><h3>{title}</h3><blockquote>…{escape(excerpt.before)}"
-        f"<mark>{escape(excerpt.changed) or '(removed)'}</mark>{escape(excerpt.after)}…</blockquote>"
+        f"<div><h3>{title}</h3><blockquote>…{before}"
+        f"<mark>{changed or '(removed)'}</mark>{after}…</blockquote>"
         f"<p>The judge: {escape(reason)}</p></div>"
     )

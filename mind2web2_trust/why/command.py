@@ -14,8 +14,7 @@ from mind2web2.plugin import (
     RunSettings,
     StoredRuns,
     UsageError,
-    all_or_first_error,
-    program,
+    command_line,
     settings_of,
     write_whole,
 )
@@ -83,7 +82,7 @@ def _sides(
     if len(folders) > 2 or not options.changes:
         raise UsageError(
             "--why takes two agents, or one and what changes: "
-            f"{program()} compare {names[0]} --why --with eval_version=NEW"
+            f"{command_line('compare', names[0], '--why', '--with', 'eval_version=NEW')}"
         )
     if changed.eval_results_root != settings.eval_results_root:
         folder = changed.paths.eval_results_root / first.agent
@@ -102,7 +101,7 @@ async def _explained(sides: tuple[Side, Side], asking: RunSettings | None) -> Ex
         raise UsageError(f"{sides[0].name} and {sides[1].name} share no answer with a score")
     with _runs(sides, shared, asking) as runs:
         evaluation = Evaluation(sides, runs, is_asked=asking is not None)
-        corners = await all_or_first_error(map(evaluation.evaluate, shared))
+        corners = await asyncio.gather(*map(evaluation.evaluate, shared))
     left_out = len(set(sides[0].judged) ^ set(sides[1].judged))
     answers = list(zip(shared, corners, strict=True))
     return explain(sides, answers, left_out, _rehearsals(shared))

@@ -11,9 +11,15 @@ from pathlib import Path
 from typing import Literal
 
 from mind2web2 import CacheFileSys
-from mind2web2.plugin import Mind2Web2Error, ResultFile, StoredRuns, UsageError
+from mind2web2.plugin import (
+    Material,
+    Mind2Web2Error,
+    ResultFile,
+    StoredRuns,
+    UsageError,
+)
 from mind2web2_trust.why.shares import NOTHING, Bounds, Cause, Corner, corners
-from mind2web2_trust.why.sides import Material, Pair, Side
+from mind2web2_trust.why.sides import Pair, Side
 
 UNKNOWN = Bounds(Fraction(0), Fraction(1))
 # Answers at once.

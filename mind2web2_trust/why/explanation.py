@@ -10,7 +10,10 @@ from functools import cached_property
 
 from pydantic import BaseModel, ConfigDict
 
-from mind2web2.plugin import PairedTest, number, with_sign
+from mind2web2.plugin import (
+    PairedTest,
+    number,
+)
 from mind2web2_trust.why.evaluation import Corners, Evaluated
 from mind2web2_trust.why.leaves import Leaf, Leaves, Matched
 from mind2web2_trust.why.shares import CAUSES, NAMES, NOTHING, Bounds, Cause, shares
@@ -44,8 +47,10 @@ class ShareOfCause(BaseModel):
     def amount(self) -> str:
         """Return the share in words, or its bounds."""
         if self.share is not None:
-            return with_sign(self.share)
-        return f"{with_sign(self.least)} to {with_sign(self.most)}"
+            return number(self.share, is_difference=True)
+        return (
+            f"{number(self.least, is_difference=True)} to {number(self.most, is_difference=True)}"
+        )
 
 
 class LeafOfSide(BaseModel):
@@ -233,7 +238,7 @@ def _sentence(
     if difference.known is None:
         return f"{moved} {named}."
     first, second = (number(mean.known) for mean in means)
-    return f"{moved} {with_sign(difference.known)} ({first} to {second}): {named}."
+    return f"{moved} {number(difference.known, is_difference=True)} ({first} to {second}): {named}."
 
 
 def _share(cause: Cause, found: Sequence[Explained], tasks: int) -> ShareOfCause:

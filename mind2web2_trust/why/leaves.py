@@ -9,8 +9,12 @@ from collections import Counter
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import chain
 
-from mind2web2.plugin import Rescoring, ResultFile, WrittenNode, judgments_named
+from mind2web2.plugin import (
+    ResultFile,
+    WrittenNode,
+)
 
 
 @dataclass(frozen=True)
@@ -45,7 +49,8 @@ class Leaf:
     @property
     def judgments(self) -> set[str]:
         """Return the keys of the replies that it rests on."""
-        return judgments_named(self.node.own_fields())
+        votes = chain.from_iterable(self.node.grounds.vote_groups())
+        return {vote.judgment for vote in votes if vote.judgment is not None}
 
     @property
     def is_skipped(self) -> bool:
@@ -54,7 +59,7 @@ class Leaf:
 
     def worth_beside(self, other: Leaf) -> float:
         """Return by how much the score of the tree falls with another leaf's verdict here."""
-        scores = Rescoring(self.root)
+        scores = self.root.rescoring()
         return scores.score - scores.score_with({id(self.node): other.node.verdict})
 
 

@@ -8,12 +8,12 @@ from mind2web2.plugin import (
     PlainConsole,
     counted,
     dollars,
-    name_list,
-    with_sign,
+    number,
 )
 from mind2web2_trust.why.explanation import Explanation, LeafOfSide, MovedLeaf, ShareOfCause
 from mind2web2_trust.why.shares import NAMES
 
+_PLACES_SHOWN = 20
 _OTHER = (
     "Something else: the results differ, though answer, pages, script file and judge are the same. "
     "A script may read other files, the clock or a service."
@@ -33,12 +33,16 @@ def print_explanation(console: PlainConsole, found: Explanation, *, is_asked: bo
 
 
 def _row(share: ShareOfCause) -> tuple[str, ...]:
-    known = "-" if share.low is None else f"{with_sign(share.low)} to {with_sign(share.high)}"
+    known = (
+        "-"
+        if share.low is None
+        else f"{number(share.low, is_difference=True)} to {number(share.high, is_difference=True)}"
+    )
     return share.name, share.amount, known, str(share.answers)
 
 
 def _sum_row(found: Explanation) -> tuple[str, ...]:
-    return "together", with_sign(found.difference), "", ""
+    return "together", number(found.difference, is_difference=True), "", ""
 
 
 def _notes(found: Explanation, *, is_asked: bool) -> Iterator[str]:
@@ -67,12 +71,16 @@ def _leaf_lines(found: Explanation) -> Iterator[str]:
             yield f"Leaves {title}:"
         for leaf in leaves:
             cause = "several causes" if leaf.cause is None else NAMES[leaf.cause]
-            shown = "" if leaf.effect is None else f"  {with_sign(leaf.effect)}  {cause}"
+            shown = (
+                ""
+                if leaf.effect is None
+                else f"  {number(leaf.effect, is_difference=True)}  {cause}"
+            )
             yield f"  {leaf.task}/{leaf.answer}/{leaf.second.path}{shown}"
             yield from _both(leaf, found)
     for verb, places in (("added", found.added), ("removed", found.removed)):
         if places:
-            yield f"{counted(len(places), 'leaf')} {verb}: {name_list(places)}"
+            yield f"{counted(len(places), 'leaf')} {verb}: {', '.join(places[:_PLACES_SHOWN])}"
 
 
 _VERDICTS = {True: "passed", False: "did not pass", None: "not judged yet"}

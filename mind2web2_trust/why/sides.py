@@ -4,30 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 
-from mind2web2 import CacheFileSys
 from mind2web2.plugin import (
-    STORE_NAME,
-    AnswerFile,
-    Mind2Web2Error,
-    PathConfig,
-    Provenance,
-    ResultFile,
+    AgentResults,
+    Material,
     RunSettings,
     UsageError,
-    agent_answers,
-    answer_file,
-    file_sha256,
-    judge_spec,
-    latest_results,
-    prompts_sha256,
-    read_answer,
-    recorded_settings,
-    require_results,
-    script_in,
-    text_sha256,
 )
 from mind2web2_trust.why.shares import Cause
 
@@ -50,43 +34,6 @@ _CHANGEABLE = (
     "cache_root",
     *_JUDGE,
 )
-
-
-@dataclass(frozen=True)
-class Material:
-    """The files, settings and judge that one answer's score is made from.
-
-    Args:
-        script: the file that judges it, ``None`` where it is gone.
-        pages: the folder of its task's pages.
-        made_from: as the result has it, or would have it.
-        judgments: the file of its judge's replies.
-        result: ``None`` for one that is still to be evaluated.
-    """
-
-    answer: AnswerFile
-    script: Path | None
-    pages: Path
-    made_from: Provenance
-    judgments: Path
-    result: ResultFile | None
-
-    @property
-    def score(self) -> float | None:
-        """Return its score, ``None`` for an answer that is still to be evaluated."""
-        return None if self.result is None else self.result.final_score
-
-    @cached_property
-    def is_at_hand(self) -> bool:
-        """Tell whether answer and pages are still those that were judged; reads files."""
-        try:
-            text = read_answer(self.answer.path)
-        except Mind2Web2Error:
-            return False
-        cache = CacheFileSys(self.pages)
-        return text_sha256(text) == self.made_from.answer_sha256 and all(
-            cache.digest(url) == digest for url, digest in self.made_from.pages.items()
-        )
 
 
 @dataclass(frozen=True)
@@ -117,59 +64,31 @@ def named_side(name: str, folder: Path, settings: RunSettings, task_ids: Sequenc
     pages.
     """
     root = folder.parent
-    require_results(root, folder.name)
+    results = AgentResults(root, folder.name)
+    results.require()
     if "/" in name and (root.parent / "answers").is_dir():
-        other = PathConfig(root.parent)
+        project = root.parent
         settings = replace(
             settings,
-            answer_folder=settings.answer_folder or other.answers_root,
-            eval_scripts_root=settings.eval_scripts_root or other.eval_scripts_root,
-            cache_root=settings.cache_root or other.cache_root,
+            answer_folder=settings.answer_folder or project / "answers",
+            eval_scripts_root=settings.eval_scripts_root or project / "eval_scripts",
+            cache_root=settings.cache_root or project / "cache",
         )
     settings = replace(settings, eval_results_root=root)
     scored = {
         (each.task_id, each.answer_name): each
-        for each in agent_answers(root, folder.name)
+        for each in results.answers()
         if each.score is not None and (not task_ids or each.task_id in task_ids)
     }
     # A score with a reason is that of a run in which the agent failed.
     judged: dict[Place, Material | None] = {
         place: None for place, each in scored.items() if each.reason is not None
     }
-    for task_id, answer_name, found in latest_results(root, folder.name):
+    for task_id, answer_name, found in results.latest():
         place = (task_id, answer_name)
         if place in scored and place not in judged:
-            judged[place] = _material(settings.paths, folder, place, found.unchanged())
+            judged[place] = Material.of(settings.paths, folder.name, *place, found.unchanged())
     return Side(name, folder, settings, judged)
-
-
-def _material(paths: PathConfig, folder: Path, place: Place, result: ResultFile) -> Material:
-    task_id, answer_name = place
-    made_from = result.provenance
-    if made_from is None:
-        raise UsageError(
-            f"{folder}/{task_id}/{answer_name}: the result does not say what it was made from; "
-            "evaluate the answer again"
-        )
-    source = made_from.replayed_from
-    return Material(
-        answer=answer_file(paths.answers_root / folder.name / task_id / answer_name),
-        script=_script_of(paths.eval_scripts_root, task_id, made_from),
-        pages=paths.cache_root / folder.name / task_id,
-        made_from=made_from,
-        judgments=folder / STORE_NAME if source is None else Path(source.path),
-        result=result,
-    )
-
-
-def _script_of(root: Path, task_id: str, made_from: Provenance) -> Path | None:
-    """Return the script that a result names, or one of the same bytes in another folder."""
-    named = Path(made_from.script).parent.name
-    folders = sorted((root, *root.glob("[!.]*/")), key=lambda folder: folder.name != named)
-    scripts = (script_in(folder, task_id) for folder in folders)
-    return next(
-        (path for path in scripts if path and file_sha256(path) == made_from.script_sha256), None
-    )
 
 
 def changed_side(side: Side, changes: Sequence[str]) -> Side:
@@ -182,41 +101,13 @@ def changed_side(side: Side, changes: Sequence[str]) -> Side:
     pages = settings.paths.cache_root / side.agent
     if "cache_root" in _names(changes) and not pages.is_dir():
         raise UsageError(f"--with cache_root: there is no folder {pages}")
+    names = _names(changes)
+    change = partial(with_changes, changes=changes) if names.intersection(_JUDGE) else None
     judged = {
-        place: material and _changed(material, place[0], side.agent, changes, settings.paths)
+        place: material and material.changed(names, change, settings.paths)
         for place, material in side.judged.items()
     }
     return Side(f"{side.name} with {', '.join(changes)}", side.folder, settings, judged)
-
-
-def _changed(
-    material: Material,
-    task_id: str,
-    agent: str,
-    changes: Sequence[str],
-    paths: PathConfig,
-) -> Material:
-    """Return an answer's material with the files and the judge that changed settings name."""
-    names = _names(changes)
-    answer, script, pages = material.answer, material.script, material.pages
-    made_from = material.made_from
-    update: dict[str, object] = {
-        "settings_sha256": prompts_sha256(),
-    }
-    if names.intersection(_JUDGE):
-        update["judge"] = judge_spec(with_changes(recorded_settings(made_from), changes)).record()
-    if {"eval_version", "eval_scripts_root"} & names:
-        script = paths.default_script_for(task_id)
-        update["script_sha256"] = file_sha256(script)
-    if "cache_root" in names:
-        pages = paths.cache_root / agent / task_id
-        cache = CacheFileSys(pages)
-        update["pages"] = {url: cache.digest(url) for url in made_from.pages}
-    if "answer_folder" in names:
-        answer = answer_file(paths.answers_root / agent / task_id / material.answer.name)
-        update["answer_sha256"] = text_sha256(read_answer(answer.path))
-    changed = made_from.model_copy(update=update)
-    return Material(answer, script, pages, changed, material.judgments, None)
 
 
 def _names(changes: Iterable[str]) -> set[str]:

@@ -104,6 +104,10 @@ class FetchedDocument:
     is_cut: bool = False
     error: DocumentError | MachineError | None = None
 
+    def office_text(self) -> str:
+        """Return an office document as HTML. Raises DocumentError: it cannot be read."""
+        return office_html(self.body, self.url).html
+
     @property
     def media_type(self) -> str:
         """Return the content type without its parameters, in lower case."""

@@ -12,7 +12,7 @@ from mind2web2.cli.results.tables import (
     METRICS,
 )
 from mind2web2.utils.program import program
-from mind2web2.utils.text import counted, fixed, number, with_sign
+from mind2web2.utils.text import counted, fixed, number
 
 
 def print_ranking(console: PlainConsole, ranking: Ranking) -> None:
@@ -30,7 +30,9 @@ def print_ranking(console: PlainConsole, ranking: Ranking) -> None:
     for other in others:
         pair = pairs[other]
         _print_power(console, pair, ranking.num_tasks)
-        largest = ", ".join(f"{one.task_id} {with_sign(one.difference)}" for one in pair.largest)
+        largest = ", ".join(
+            f"{one.task_id} {number(one.difference, is_difference=True)}" for one in pair.largest
+        )
         if largest:
             console.print_line(f"Largest differences of {other} from {first}: {largest}")
         console.print_line(f"What moved the score: {program()} compare {first} {other} --why")
@@ -65,8 +67,12 @@ def _print_metric(console: PlainConsole, ranking: Ranking, name: str, label: str
 
 
 def _cells(pair: Pair) -> Sequence[str]:
-    shown = "-" if pair.low is None else f"{with_sign(pair.low)} to {with_sign(pair.high)}"
-    return with_sign(pair.difference), shown, f"{pair.p_holm:.2g}"
+    shown = (
+        "-"
+        if pair.low is None
+        else f"{number(pair.low, is_difference=True)} to {number(pair.high, is_difference=True)}"
+    )
+    return number(pair.difference, is_difference=True), shown, f"{pair.p_holm:.2g}"
 
 
 def _print_power(console: PlainConsole, pair: Pair, tasks: int) -> None:

@@ -205,8 +205,7 @@ def _print_grounds(console: PlainConsole, settings: RunSettings, agent: Reported
     """Print what the scores rest on: corrections, verdicts, bounds and checks of the judge."""
     report = agent.report
     if report.corrected is not None:
-        correction_lines = load_function("mind2web2.cli.results.corrections:correction_lines")
-        for text in correction_lines(report.corrected):
+        for text in report.corrected.lines():
             console.print_line(text)
     print_verdicts(console, report.summary.verdicts)
     judges = {

@@ -62,8 +62,7 @@ def test_a_rehearsal_that_is_stopped_leaves_no_process_behind(tmp_path):
         stdout, stderr = process.communicate(timeout=60)
     wait_for_end(processes)
     assert (process.returncode, stdout) == (130, "")
-    stopped = "stopped after 0 of 1 task; name tasks to rehearse these alone"
-    assert stderr == f"mind2web2: {stopped}\n"
+    assert stderr == "Stopped: name tasks to rehearse these alone.\n"
 
 
 @pytest.mark.parametrize(("line", "reason"), [("breakpoint()", "BdbQuit"), ("input()", "EOFError")])

@@ -10,9 +10,10 @@ from servers.judge_server import JudgeServer, prompt_text
 
 from mind2web2 import CacheFileSys
 from mind2web2.cli import main
+from mind2web2.runs.settings import RunSettings
 from mind2web2.utils.text import number
 from mind2web2_authoring.cases import read_case
-from mind2web2_authoring.rehearsal import JudgePrice, RehearsalPlan, rehearse_task
+from mind2web2_authoring.rehearsal import RehearsalPlan, rehearse_task
 
 EXAMPLES = REPOSITORY / "examples" / "rubrics" / "example"
 QUESTION = "Which museum in Ottermoss is the oldest? Name two museums."
@@ -149,7 +150,7 @@ def plan(folder, script, **settings):
         script,
         QUESTION,
         folder / "rehearsals" / script.stem,
-        JudgePrice("o4-mini"),
+        RunSettings(judge_model="o4-mini"),
         **settings,
     )
 
@@ -295,7 +296,9 @@ SOUND = [
 @pytest.mark.parametrize("path", SOUND, ids=lambda path: path.name)
 def test_the_examples_are_sound_with_their_perfect_answers(path):
     cases = REPOSITORY / "examples" / "rehearsals" / path.stem
-    report = rehearse_task(RehearsalPlan(path.stem, path, QUESTION, cases, JudgePrice("o4-mini")))
+    report = rehearse_task(
+        RehearsalPlan(path.stem, path, QUESTION, cases, RunSettings(judge_model="o4-mini"))
+    )
     assert (report.verdict, report.findings) == ("sound", ())
 
 

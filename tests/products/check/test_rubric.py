@@ -33,7 +33,7 @@ async def test_a_check_waits_for_claims_asks_again_and_waits_for_verdicts() -> N
     said = " ".join(f"Dam {n} was built in {1900 + n}. [{n % 8 + 1}]" for n in range(20))
     listed = "\n".join(f"[{n}] https://a.example/{n}" for n in range(1, 9))
     report = f"{said}\n\n## References\n{listed}\n"
-    call = ScriptCall(SCRIPT.path, file_sha256(SCRIPT.path), "a", "answer_1.md", report, "m")
+    call = ScriptCall(SCRIPT, file_sha256(SCRIPT), "a", "answer_1.md", report, "m")
     result = await result_by_policy(call, OwnClaims(), ahead="values")
     asked = [question.name for question in result.questions]
     assert (asked.count("judged"), result.passes - 1) == (20, 3)

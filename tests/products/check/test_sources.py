@@ -1,5 +1,6 @@
 """The pages that stand in for walled, dead and changed ones."""
 
+import io
 import json
 from datetime import UTC, datetime
 from pathlib import Path
@@ -9,8 +10,8 @@ from servers.archive_server import ArchiveServer
 from servers.local_http import Answer, LocalHttp, Request
 
 from mind2web2.capture.models import CapturedPage, CaptureRecord
-from mind2web2.pages.cited_pages import AgentCache
-from mind2web2.pages.crawl import CrawlProgress
+from mind2web2.cli.address_crawl import AddressCrawl
+from mind2web2.cli.console import PlainConsole
 from mind2web2.runs.settings import RunSettings
 from mind2web2_check.checking import TASK, Check
 from mind2web2_check.sources import Capturing, source_page
@@ -49,17 +50,17 @@ async def test_landing_pages_and_copies_stand_in_and_are_named(tmp_path: Path) -
         archive.copies[gone] = {
             "20210101000000": copy("Eels lived there, said the page that is gone.")
         }
-        cache = AgentCache(tmp_path)
+        settings = RunSettings(allow_private_network=True)
+        console = PlainConsole(io.StringIO())
         capturing = Capturing(
-            RunSettings(allow_private_network=True),
-            *(cache, TASK, [], archive.url),
+            AddressCrawl(console, settings, tmp_path / TASK, archive.url),
             uses_archive=True,
             email="me@a.example",
             doi_url=f"{site.url}/doi",
             unpaywall_url=f"{site.url}/unpaywall",
         )
         moment = datetime(2020, 2, 1, tzinfo=UTC)
-        await capturing.capture(sources, moment, CrawlProgress())
+        await capturing.capture(sources, moment)
         found = [source_page(capturing.pages, url) for url in sources]
     words = ("landing page", "2020", "Eels", "open copy")
     assert all(word in page.text for word, page in zip(words, found, strict=True))
@@ -72,7 +73,7 @@ async def test_landing_pages_and_copies_stand_in_and_are_named(tmp_path: Path) -
 def test_a_host_is_invented_only_where_the_public_web_has_answered(tmp_path: Path) -> None:
     gone = "https://no-such-host.invalid/a"
     check = Check("dams", "", read_report(f"It is tall [1].\n\n[1]: {gone}\n"), tmp_path)
-    pages = check.cache.of(TASK)
+    pages = check.pages
 
     def store(url: str, **details: Any) -> None:
         day = "2026-01-02T03:04:05+00:00"

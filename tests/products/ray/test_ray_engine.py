@@ -15,7 +15,8 @@ from servers.ray_cluster import RayCluster
 from mind2web2.capture.models import CaptureSettings, NetworkSettings
 from mind2web2.cli import evaluate_main, main
 from mind2web2.judge.store import STORE_NAME, JudgmentStore
-from mind2web2_ray.capturing import BrowserSetup, ray_capturer
+from mind2web2.runs.capturing import BrowserSetup
+from mind2web2_ray.capturing import ray_capturer
 
 ANSWERS, CHECKS, KILLED_AFTER = 8, 5, 40
 ROOTS = {

@@ -90,7 +90,7 @@ async def capture(check: Check) -> None:
             lambda: BatchBrowserManager(settings=CaptureSettings(network=network)),
             CrawlProgress(),
         )
-        replace_folder(fresh, check.paths.cache_root / check.name)
+        replace_folder(fresh, check.project.paths.cache_root / check.name)
 
 
 def problems(outcomes: Iterable[AnswerOutcome]) -> Iterator[str]:
@@ -109,7 +109,7 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as results, JudgmentStore(None) as store:
         check.write()
         judge = ReportKeyJudge(store, key)
-        outcomes = asyncio.run(record(judge, check.paths, check.name, Path(results)))
+        outcomes = asyncio.run(record(judge, check.project.paths, check.name, Path(results)))
         found = list(problems(outcomes))
         if not found:
             count = len(export_judgments(store, JUDGMENTS))

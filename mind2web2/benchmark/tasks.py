@@ -57,7 +57,9 @@ def find_tasks(
         )
     has_scripts = paths.eval_scripts_root.is_dir()
     tasks = [_with_script(task, paths) if has_scripts else task for task in by_id.values()]
-    return _select_tasks([task for task in tasks if task.script_version or not with_script], names)
+    if with_script:
+        tasks = [task for task in tasks if task.script_version is not None]
+    return _select_tasks(tasks, names)
 
 
 def _select_tasks(tasks: Sequence[Task], task_ids: Sequence[str]) -> list[Task]:

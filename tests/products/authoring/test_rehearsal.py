@@ -2,6 +2,7 @@
 
 import json
 import re
+import shutil
 from xml.etree import ElementTree
 
 import pytest
@@ -384,6 +385,14 @@ def test_the_price_is_that_of_the_settings_file(tmp_path, monkeypatch, capsys):
     [dollars] = re.findall(r"about \$([\d.]+) an answer", shown)
     # Some twenty judgments of 4,000 tokens and more, at a tenth of a cent a token.
     assert 80 < float(dollars) < 300
+
+
+def test_scripts_may_lie_in_the_working_directory(tmp_path, monkeypatch, capsys):
+    """The folder ``.`` gives their version no name."""
+    monkeypatch.chdir(tmp_path)
+    shutil.copy(REPOSITORY / "examples/rubrics/example/step_free_walks.yaml", tmp_path)
+    assert main(["rehearse", "--eval_scripts_root", "."]) == 0
+    assert "1 task: " in capsys.readouterr().out
 
 
 def test_scripts_find_the_helpers_of_the_command(tmp_path, monkeypatch, capsys):

@@ -47,21 +47,22 @@ class AnswerJudge(JudgeSession):
         task_id: str,
         answer_name: str,
         limit: Limit | None = None,
-        stop: Stop | None = None,
         turn: Turn | None = None,
     ) -> None:
         super().__init__(Usage())
         self.shows_images = run.shows_images
         self._run = run
         self._source = (task_id, answer_name)
-        self.stop = stop or Stop()
+        self.stop = Stop()
         self.asked: list[Judgment] = []
         self._places = limit or nullcontext()
         self._turn = turn
 
     def for_question(self, turn: Turn | None) -> AnswerJudge:
         """Return the judge of one question, with a failure and a ledger of its own."""
-        return AnswerJudge(self._run, *self._source, self._places, self.stop, turn)
+        judge = AnswerJudge(self._run, *self._source, self._places, turn)
+        judge.stop = self.stop
+        return judge
 
     def check(self) -> None:
         """Raise ``JudgeError`` if nothing more is to be asked."""

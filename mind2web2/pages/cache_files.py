@@ -116,7 +116,7 @@ class StoredPage:
 
 def known_kind(listed_kind: object) -> PageKind | None:
     """Return the kind that an index lists for a page; ``None`` for a kind of another program."""
-    return "web" if listed_kind == "web" else "pdf" if listed_kind == "pdf" else None
+    return listed_kind if listed_kind in ("web", "pdf") else None
 
 
 def main_file_name(key: str, kind: PageKind) -> str:

@@ -131,29 +131,29 @@ def by_cause(findings: Iterable[Finding]) -> list[Finding]:
 async def findings_of(variants: Variants) -> list[Finding]:
     """Return what the runs on all variants show."""
     right = variants.right_run
-    found = [*_never_judged(right)]
+    findings = [*_never_judged(right)]
     empty = await variants.worthless("an empty answer", NO_ANSWER)
     echo = await variants.worthless("the question as the answer", variants.question)
     wrong = await variants.all_wrong()
     without_values = await variants.without_values()
     unsourced = await variants.unsourced()
-    found += await _other_values(variants, wrong)
-    found += await _other_items(variants)
-    found += _find_inverted_tests(right, empty)
-    found += [*_points("an empty answer", empty), *_points("an answer of wrong values", wrong)]
-    found += _find_words_that_score(echo, empty)
-    found += await _always(variants)
-    found += [*_same_claims(variants), *_without_pages(variants, await variants.all_other())]
+    findings += await _other_values(variants, wrong)
+    findings += await _other_items(variants)
+    findings += _find_inverted_tests(right, empty)
+    findings += [*_points("an empty answer", empty), *_points("an answer of wrong values", wrong)]
+    findings += _find_words_that_score(echo, empty)
+    findings += await _always(variants)
+    findings += [*_same_claims(variants), *_without_pages(variants, await variants.all_other())]
     if variants.is_full:
-        found += _open_gates(right, (without_values, unsourced))
-        found += _find_lost_sources(right, unsourced)
+        findings += _open_gates(right, (without_values, unsourced))
+        findings += _find_lost_sources(right, unsourced)
     for error, name in variants.failures.items():
-        found.append(Finding("script fails", f"{name} has no result: {error}"))
+        findings.append(Finding("script fails", f"{name} has no result: {error}"))
     for fault in dict.fromkeys(right.faults):
         place, _, text = fault.partition(": ")
         if "never judged" not in text:
-            found.append(Finding("mistake", text, place=place.replace(", line ", ":")))
-    return found
+            findings.append(Finding("mistake", text, place=place.replace(", line ", ":")))
+    return findings
 
 
 def _never_judged(run: PolicyRun) -> Iterator[Finding]:
@@ -278,7 +278,7 @@ async def _other_values(variants: Variants, wrong: PolicyRun) -> list[Finding]:
     Args:
         wrong: the run on other values in all fields.
     """
-    found = []
+    findings = []
     claims = _Claims(_claims_of(variants.right_run))
     for key, shape in variants.fields("text", "number", "flag", "choice", "address"):
         if not variants.has_value(key, shape):
@@ -291,9 +291,9 @@ async def _other_values(variants: Variants, wrong: PolicyRun) -> list[Finding]:
         if shape.kind == "address" and is_free:
             message = f"no claim opens the pages of {shape.in_words}: other ones score 1 too"
             place = variants.places.of_field(shape)
-            found.append(Finding("sources dropped", message, place=place))
-        found += await _tests_of(variants, key, shape, run)
-    return [*found, *_find_ignored(variants, wrong, claims)]
+            findings.append(Finding("sources dropped", message, place=place))
+        findings += await _tests_of(variants, key, shape, run)
+    return [*findings, *_find_ignored(variants, wrong, claims)]
 
 
 class _Claims:
@@ -351,7 +351,7 @@ async def _tests_of(
     variants: Variants, key: str, shape: FieldShape, other: PolicyRun
 ) -> list[Finding]:
     """Look at the tests of the script's own code that a field decides."""
-    found = []
+    findings = []
     right, name = variants.right_run, shape.in_words
     tests = {leaf.id: leaf for leaf in right.leaves if _is_code(leaf) and leaf.is_passed}
     runs = [other]
@@ -361,15 +361,15 @@ async def _tests_of(
         turned = tuple(test for test, leaf in tests.items() if _is_turned(leaf, *far))
         if turned:
             message = f"{names_of(turned)} passes on the wrong side of its description's bound"
-            found.append(Finding("right answer fails", message, turned))
+            findings.append(Finding("right answer fails", message, turned))
     failed = [test for test in tests if not all(run.verdicts.get(test, True) for run in runs)]
     if failed:
         run = await variants.with_change(f"no {name}", key, shape, nothing)
         free = tuple(test for test in failed if run.verdicts.get(test))
         if free:
             message = f"{names_of(free)} passes without {name}, though not with a wrong one"
-            found.append(Finding("points for nothing", message, free))
-    return found
+            findings.append(Finding("points for nothing", message, free))
+    return findings
 
 
 def _is_turned(leaf: WrittenNode, low: PolicyRun, high: PolicyRun) -> bool:
@@ -385,7 +385,7 @@ def _words(name: str) -> list[str]:
 
 async def _other_items(variants: Variants) -> list[Finding]:
     """Leave all items of each list but the first out, and repeat the first one."""
-    found = []
+    findings = []
     for key, shape, count in variants.lists():
         name, place = shape.in_words, variants.places.of_field(shape)
         one = await variants.with_change(f"one of {name}", key, shape, lambda items, _: items[:1])
@@ -397,7 +397,7 @@ async def _other_items(variants: Variants) -> list[Finding]:
             free = count - 1 if _is_free(variants, run) else 0
         if free:
             message = f"{free} of {count} {name} scores 1 like all"
-            found.append(Finding("missing items are free", message, place=place))
+            findings.append(Finding("missing items are free", message, place=place))
             continue
         again: Change = lambda items, _, count=count: items[:1] * count  # type: ignore[misc]  # noqa: E731
         same = await variants.with_change(f"the same of {name} again and again", key, shape, again)
@@ -411,8 +411,8 @@ async def _other_items(variants: Variants) -> list[Finding]:
             tests = tuple(test for test in right if not same.verdicts.get(test, True))
             kind = "gate without effect" if tests else "same item scores twice"
             message += f", though {names_of(tests)} fails" if tests else ""
-            found.append(Finding(kind, message, tests, place=place if not tests else ""))
-    return found
+            findings.append(Finding(kind, message, tests, place=place if not tests else ""))
+    return findings
 
 
 def _is_free(variants: Variants, run: PolicyRun) -> bool:
@@ -446,11 +446,11 @@ def _scoring(run: PolicyRun) -> tuple[str, ...]:
     """Return the leaves that passed and without which the score would be lower."""
     rescoring = run.tree.rescoring()
     least = (run.score or 0.0) - NEARLY
-    found = []
+    leaves = []
     for leaf in run.leaves:
         if leaf.is_passed and rescoring.score_without(leaf) < least:
-            found.append(leaf.id)
-    return tuple(found)
+            leaves.append(leaf.id)
+    return tuple(leaves)
 
 
 def _find_words_that_score(echo: PolicyRun, empty: PolicyRun) -> Iterator[Finding]:
@@ -470,14 +470,14 @@ async def _always(variants: Variants) -> list[Finding]:
     always = [leaf for leaf in tests if _passes_in_all(runs, leaf.id)]
     gates = tuple(leaf.id for leaf in always if leaf.critical)
     others = tuple(leaf.id for leaf in always if not leaf.critical)
-    found = []
+    findings = []
     if gates:
         message = f"passes on every answer, also on an empty one: {names_of(gates)}"
-        found.append(Finding("gate without effect", message, gates))
+        findings.append(Finding("gate without effect", message, gates))
     if others:
         message = f"passes on every answer, also on an empty one: {names_of(others)}"
-        found.append(Finding("points for nothing", message, others))
-    return found
+        findings.append(Finding("points for nothing", message, others))
+    return findings
 
 
 def _passes_in_all(runs: Sequence[PolicyRun], test: str) -> bool:

@@ -43,32 +43,32 @@ class Constants:
     @property
     def hosts(self) -> list[str]:
         """Return the texts that may be domains or addresses."""
-        found = [text for text in self.texts if "." in text and _HOST.fullmatch(text)]
-        return [text.removeprefix("www.") for text in found]
+        hosts = [text for text in self.texts if "." in text and _HOST.fullmatch(text)]
+        return [text.removeprefix("www.") for text in hosts]
 
 
 def constants_of(script: PolicyScript) -> Constants:
     """Return a script's constants, without prompts, claims and descriptions."""
-    found = Constants()
+    constants = Constants()
     try:
         tree = script.syntax()
     except SyntaxError:
-        return found
+        return constants
     waiting: list[ast.AST] = [tree]
     while waiting:
         node = waiting.pop()
         if isinstance(node, ast.Constant):
-            _note(node.value, found)
+            _note(node.value, constants)
         if isinstance(node, ast.Call):
-            found.texts += _day_of(node)
+            constants.texts += _day_of(node)
         if isinstance(node, ast.List | ast.Set | ast.Tuple):
             texts = [each.value for each in node.elts if isinstance(each, ast.Constant)]
             if len(texts) > 1 and all(isinstance(each, str) for each in texts):
-                found.groups.append(tuple(map(str, texts)))
+                constants.groups.append(tuple(map(str, texts)))
         waiting.extend(_code_below(node))
-    found.texts = list(dict.fromkeys(reversed(found.texts)))
-    found.numbers = sorted(set(found.numbers))
-    return found
+    constants.texts = list(dict.fromkeys(reversed(constants.texts)))
+    constants.numbers = sorted(set(constants.numbers))
+    return constants
 
 
 def _day_of(call: ast.Call) -> list[str]:
@@ -90,11 +90,11 @@ def _code_below(node: ast.AST) -> Iterator[ast.AST]:
             yield child
 
 
-def _note(value: Any, found: Constants) -> None:
+def _note(value: Any, constants: Constants) -> None:
     if isinstance(value, str) and 1 < len(value) <= _MAX_CHARS:
-        found.texts.append(value)
+        constants.texts.append(value)
     elif isinstance(value, int | float) and not isinstance(value, bool):
-        found.numbers.append(value)
+        constants.numbers.append(value)
 
 
 def _values_for(kind: str, name: str, constants: Constants) -> Iterator[tuple[Any, ...]]:

@@ -66,7 +66,7 @@ def far_value(value: Any, sign: int) -> Any:
         return type(value)(value * _FAR**sign)
     if isinstance(value, str):
         pattern = _YEAR if _YEAR.search(value) else _NUMBER
-        return pattern.sub(lambda found: str(far_value(int(found[0]), sign)), value, count=1)
+        return pattern.sub(lambda digits: str(far_value(int(digits[0]), sign)), value, count=1)
     return value
 
 
@@ -82,5 +82,5 @@ def _other_text(shape: FieldShape, value: str, number: int) -> Any:
         return f"{'/'.join(value.split('/')[:3])}/another-page-{number}"
     pattern = _YEAR if _YEAR.search(value) else _NUMBER
     if pattern.search(value):
-        return pattern.sub(lambda found: str(_other_number(int(found[0]), number)), value)
+        return pattern.sub(lambda digits: str(_other_number(int(digits[0]), number)), value)
     return f"Vardo Quent {number + 1}"

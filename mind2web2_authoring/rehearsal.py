@@ -121,15 +121,15 @@ class TaskRehearsal:
 
     def with_cases(self, cases: tuple[CaseOutcome, ...]) -> TaskRehearsal:
         """Return the rehearsal with these outcomes of its cases."""
-        found = [each for each in self.findings if each.kind != "case"]
-        is_told = any(each.kind in ("script fails", "right answer fails") for each in found)
+        findings = [each for each in self.findings if each.kind != "case"]
+        is_told = any(each.kind in ("script fails", "right answer fails") for each in findings)
         for case in cases:
             if case.differs is not None and not (is_told and case.name == PERFECT):
-                found.append(Finding("case", f"{case.name}: {case}; {case.differs}"))
+                findings.append(Finding("case", f"{case.name}: {case}; {case.differs}"))
         broken = next((case for case in cases if case.got is None), None)
         error = self.error or (None if broken is None else broken.differs)
-        verdict = verdict_on(found, self.reason)
-        return replace(self, findings=tuple(found), cases=cases, error=error, verdict=verdict)
+        verdict = verdict_on(findings, self.reason)
+        return replace(self, findings=tuple(findings), cases=cases, error=error, verdict=verdict)
 
 
 def verdict_on(findings: Sequence[Finding], reason: str) -> Verdict:
@@ -193,14 +193,14 @@ class _Rehearsal:
         places = Places(self._script, run)
         variants = Variants(self._script, self._plan.question, right, run, places)
         refusal = refusal_of(right, run)
-        found = [] if run.error is not None else await findings_of(variants)
-        found += [refusal] if refusal is not None else []
+        findings = [] if run.error is not None else await findings_of(variants)
+        findings += [refusal] if refusal is not None else []
         reason = "" if variants.is_full or refusal is not None else self._reason(run)
         report = TaskRehearsal(
             self._plan.task_id,
-            verdict_on(found, reason),
+            verdict_on(findings, reason),
             reason,
-            tuple(_placed(each, places) for each in by_cause(found)),
+            tuple(_placed(each, places) for each in by_cause(findings)),
             amounts=self._amounts(right, run),
             error=run.error,
             is_made_up=not right.given,

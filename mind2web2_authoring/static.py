@@ -38,13 +38,13 @@ def text_faults(path: Path) -> list[TextFault]:
     """Return why an eval script or rubric file does not parse."""
     try:
         is_rubric = ReadRubric.at(path) is not None
-        found = [] if is_rubric else _faults_of_script(read_regular_file(path))
+        faults = [] if is_rubric else _faults_of_script(read_regular_file(path))
     except YamlFileError as error:
-        found = [
+        faults = [
             (each.line, f"{each.field}: {each.message}".removeprefix(": "))
             for each in error.problems
         ]
-    return [TextFault(path, line, " ".join(reason.split())) for line, reason in found]
+    return [TextFault(path, line, " ".join(reason.split())) for line, reason in faults]
 
 
 def _faults_of_script(source: bytes) -> list[_Found]:

@@ -122,19 +122,19 @@ def _chosen_cases(options: argparse.Namespace) -> LabelledSet:
 
 async def _run_check(check: _Check) -> int:
     checks = await _ask_judges(check)
-    found = [quality(check) for check in checks]
-    for each in found:
+    qualities = [quality(check) for check in checks]
+    for each in qualities:
         if check.is_recorded and (record := each.record()) is not None:
             record.keep(check.results_root, each.check.judge.identity)
     show = _print_json if check.is_json else _print_text
-    show(check, found, comparisons(checks))
-    below = _below(found, check.least_share)
+    show(check, qualities, comparisons(checks))
+    below = _below(qualities, check.least_share)
     if below and not check.is_json:
         least = f"{check.least_share:g}"
         check.console.print_line(f"Below --fail_under {least}: {', '.join(below)}")
     if below:
         return _BELOW
-    return 1 if any(each.failures for each in found) else 0
+    return 1 if any(each.failures for each in qualities) else 0
 
 
 async def _ask_judges(check: _Check) -> list[JudgeCheck]:
@@ -160,31 +160,31 @@ async def _ask_judges(check: _Check) -> list[JudgeCheck]:
 
 def _print_text(
     check: _Check,
-    found: Sequence[Quality],
+    qualities: Sequence[Quality],
     compared: Sequence[JudgeComparison],
 ) -> None:
     console = check.console
-    for each in found:
+    for each in qualities:
         _print_quality(console, each)
     for comparison in compared:
         _print_comparison(console, comparison)
     if check.is_recorded:
-        _print_verdicts(console, found)
+        _print_verdicts(console, qualities)
 
 
-def _print_verdicts(console: PlainConsole, found: Sequence[Quality]) -> None:
+def _print_verdicts(console: PlainConsole, qualities: Sequence[Quality]) -> None:
     """Print for each judge whether it is good enough, in one sentence."""
-    for each in found:
+    for each in qualities:
         if (record := each.record()) is not None:
-            whose = f"{each.check.name}: " if len(found) > 1 else ""
+            whose = f"{each.check.name}: " if len(qualities) > 1 else ""
             but = f" Not for: {', '.join(each.weak)}." if each.weak else ""
             console.print_line(f"{whose}{record.verdict}{but}")
 
 
-def _below(found: Sequence[Quality], least: float | None) -> list[str]:
+def _below(qualities: Sequence[Quality], least: float | None) -> list[str]:
     """Return the judges that are right on a smaller share, each with its share."""
     below = []
-    for each in found:
+    for each in qualities:
         share = each.overall.accuracy.value
         if least is not None and share is not None and share < least:
             below.append(f"{each.check.name} {percent(share)}")
@@ -193,20 +193,20 @@ def _below(found: Sequence[Quality], least: float | None) -> list[str]:
 
 def _print_json(
     check: _Check,
-    found: Sequence[Quality],
+    qualities: Sequence[Quality],
     compared: Sequence[JudgeComparison],
 ) -> None:
     report = CheckReport(
         set=SetFigures.of(check.checking.labelled),
         votes=check.checking.votes,
-        judges=[JudgeFigures.of(each) for each in found],
+        judges=[JudgeFigures.of(each) for each in qualities],
         comparisons=[ComparisonFigures.of(each) for each in compared],
     )
     check.console.print_json(report.model_dump_json())
 
 
-def _print_quality(console: PlainConsole, found: Quality) -> None:
-    check, overall = found.check, found.overall
+def _print_quality(console: PlainConsole, quality: Quality) -> None:
+    check, overall = quality.check, quality.overall
     labelled = check.labelled
     name = "labels" if labelled.is_outside else f"set {labelled.version}"
     which = f"{name} ({labelled.digest}), {counted(len(labelled.cases), 'case')}"
@@ -216,10 +216,10 @@ def _print_quality(console: PlainConsole, found: Quality) -> None:
     table.add_column("category", no_wrap=True)
     for heading in ("right", "accuracy\n(95%)", "false\naccepted", "true\nrejected"):
         table.add_column(heading, justify="right", no_wrap=True)
-    for name, own in (*found.by_category.items(), ("all", overall)):
+    for name, own in (*quality.by_category.items(), ("all", overall)):
         if name == "all":
             table.add_section()
-        mark = " *" if name in found.weak else ""
+        mark = " *" if name in quality.weak else ""
         errors = (own.false_accepted, own.true_rejected)
         table.add_row(
             f"{name}{mark}",
@@ -233,17 +233,17 @@ def _print_quality(console: PlainConsole, found: Quality) -> None:
         f"{overall.false_accepted}. True claims rejected: "
         f"{overall.true_rejected}.",
     )
-    if labelled.is_outside and found.balanced_accuracy is not None:
-        console.print_line(f"Balanced accuracy: {percent(found.balanced_accuracy)}.")
-    if found.weak:
+    if labelled.is_outside and quality.balanced_accuracy is not None:
+        console.print_line(f"Balanced accuracy: {percent(quality.balanced_accuracy)}.")
+    if quality.weak:
         console.print_line(
             "* more errors than chance explains, compared with the other categories: "
-            f"{', '.join(found.weak)}.",
+            f"{', '.join(quality.weak)}.",
         )
     console.print_line(
-        f"Invalid replies: {check.judge.repairs} asked again. Refused: {found.declined}.",
+        f"Invalid replies: {check.judge.repairs} asked again. Refused: {quality.declined}.",
     )
-    for outcome in found.wrong[:_WRONG_SHOWN]:
+    for outcome in quality.wrong[:_WRONG_SHOWN]:
         case, right, given = (
             outcome.case,
             *map(json.dumps, (outcome.case.right, outcome.given)),
@@ -251,11 +251,11 @@ def _print_quality(console: PlainConsole, found: Quality) -> None:
         console.print_line(
             f"Wrong: {case.id}: {case.question} Expected: {right}. Judge said: {given}.",
         )
-    if len(found.wrong) > _WRONG_SHOWN:
+    if len(quality.wrong) > _WRONG_SHOWN:
         console.print_line(
-            f"{len(found.wrong) - _WRONG_SHOWN} more wrong replies; --json lists all.",
+            f"{len(quality.wrong) - _WRONG_SHOWN} more wrong replies; --json lists all.",
         )
-    for reason, count in found.failures.most_common():
+    for reason, count in quality.failures.most_common():
         console.print_line(
             f"No reply, so not counted: {counted(count, 'case')}: {reason}",
         )

@@ -90,8 +90,8 @@ def run(options: argparse.Namespace) -> int:
         lines, content = figures.lines(agent.name), figures.model_dump_json()
     else:
         roots = [agent.folder / str(number) for number in _numbers(agent)]
-        found = JudgedAgain.read(agent.name, agent.settings.paths.eval_results_root, roots)
-        lines, content = found.lines(), json.dumps(asdict(found))
+        again = JudgedAgain.read(agent.name, agent.settings.paths.eval_results_root, roots)
+        lines, content = again.lines(), json.dumps(asdict(again))
     _print(lines, content, is_json=options.json)
     return status
 
@@ -117,8 +117,8 @@ def _agent(options: argparse.Namespace) -> _Agent:
     paths = folders.paths
     stored = AgentResults(paths.eval_results_root, name)
     stored.require()
-    results = [found for _, _, found in stored.latest()]
-    newest = max(results, key=lambda found: found.path.name, default=None)
+    results = [result for _, _, result in stored.latest()]
+    newest = max(results, key=lambda result: result.path.name, default=None)
     made_from = None if newest is None else newest.content.provenance
     made = RunSettings() if made_from is None else recorded_settings(made_from)
     inherited = _inherited(folders, made)

@@ -170,9 +170,9 @@ class ChangedPages(BaseModel):
     @staticmethod
     def share_of(pages: Sequence[tuple[float, float]]) -> Share:
         """Return the share of hits among the replies of each page."""
-        found = share_by_task(pages)
+        share = share_by_task(pages)
         count = round(sum(replies for _, replies in pages))
-        return Share(count=count, value=found.value, low=found.low, high=found.high)
+        return Share(count=count, value=share.value, low=share.low, high=share.high)
 
     @staticmethod
     def folder(agent: str, judge: str) -> Path:

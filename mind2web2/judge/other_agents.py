@@ -36,8 +36,8 @@ _BUSY_TIMEOUT_S = 5.0
 
 def stores_of_others(results_root: Path, agent_name: str) -> list[Path]:
     """Return the stores of the other agents below a results root."""
-    found = results_root.glob(f"[!.]*/{STORE_NAME}")
-    return sorted(path for path in found if path.parent.name != agent_name and path.is_file())
+    paths = results_root.glob(f"[!.]*/{STORE_NAME}")
+    return sorted(path for path in paths if path.parent.name != agent_name and path.is_file())
 
 
 class SharingJudgmentStore(JudgmentStore):
@@ -92,7 +92,7 @@ class SharingJudgmentStore(JudgmentStore):
             return own
         for agent in list(self._others):
             try:
-                found = _judgment_in(self._others[agent], key, endpoint)
+                judgment = _judgment_in(self._others[agent], key, endpoint)
             except (
                 sqlite3.DatabaseError,
                 UnicodeDecodeError,
@@ -100,8 +100,8 @@ class SharingJudgmentStore(JudgmentStore):
             ) as error:
                 self._leave_out(agent, error)
                 continue
-            if found is not None:
-                copy = found.model_copy(update={"reused_from": found.reused_from or agent})
+            if judgment is not None:
+                copy = judgment.model_copy(update={"reused_from": judgment.reused_from or agent})
                 # Kept: results name it, and the other agent may be deleted.
                 self._write([copy], "INSERT OR IGNORE")
                 return copy
@@ -117,5 +117,5 @@ def _judgment_in(connection: sqlite3.Connection, key: str, endpoint: str) -> Jud
     ).fetchone()
     if row is None:
         return None
-    found = Judgment.model_validate(dict(zip(names, row, strict=True)))
-    return found if found.purpose in _SHARED else None
+    judgment = Judgment.model_validate(dict(zip(names, row, strict=True)))
+    return judgment if judgment.purpose in _SHARED else None

@@ -176,8 +176,8 @@ class JudgmentStore:
     def same_questions(self, judgments: Iterable[Judgment]) -> list[Judgment]:
         """Return the stored judgments that have the keys and endpoints of these."""
         asked = [(each.key, each.endpoint) for each in judgments]
-        found = self._in_thread(lambda: [self._select(*question) for question in asked])
-        return [each for each in found if each is not None]
+        stored = self._in_thread(lambda: [self._select(*question) for question in asked])
+        return [each for each in stored if each is not None]
 
     def of_task(self, task_id: str) -> list[Judgment]:
         """Return the judgments on the answers to a task."""

@@ -51,7 +51,7 @@ def export_judgments(store: JudgmentStore, path: Path) -> list[str]:
 
 def judgments_named(content: object) -> set[str]:
     """Return the keys of the judgments that a result names."""
-    found: set[str] = set()
+    keys: set[str] = set()
     stack = [content]
     while stack:
         part = stack.pop()
@@ -59,9 +59,9 @@ def judgments_named(content: object) -> set[str]:
             stack += part
         elif isinstance(part, dict):
             if isinstance(part.get("judgment"), str):
-                found.add(part["judgment"])
+                keys.add(part["judgment"])
             stack += part.values()
-    return found
+    return keys
 
 
 def read_judgments(path: Path) -> Iterator[Judgment]:

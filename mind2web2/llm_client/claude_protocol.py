@@ -161,14 +161,14 @@ def _block(part: TextPart | ImagePart) -> Block:
     if part["type"] == "text":
         return {"type": "text", "text": part["text"]}
     url = part["image_url"]["url"]
-    found = _DATA_URL.match(url)
-    if found is None:
+    header = _DATA_URL.match(url)
+    if header is None:
         raise JudgeRequestError(f"Claude is sent images as base64 data URLs only, not {url[:60]}")
-    media_type = found.group(1).lower()
+    media_type = header.group(1).lower()
     source: _ImageSource = {
         "type": "base64",
         "media_type": _MEDIA_TYPE_ALIASES.get(media_type, media_type),
-        "data": url[found.end() :],
+        "data": url[header.end() :],
     }
     return {"type": "image", "source": source}
 

@@ -45,8 +45,8 @@ def _transport(
         return OpenAITransport(openai_connection(base_url, api_key))
     if provider == "azure_openai":
         return OpenAITransport(azure_connection(base_url, api_key, api_version))
-    found = provider_of_plugin(provider)
-    if found is None:
+    plugin = provider_of_plugin(provider)
+    if plugin is None:
         expected = ", ".join(provider_names())
         raise ValueError(f"no such provider: {provider!r}, expected one of {expected}")
-    return found.connect(base_url, api_key)
+    return plugin.connect(base_url, api_key)

@@ -360,8 +360,8 @@ def _without_input(detail: Any) -> object:
     """
     if not isinstance(detail, list):
         return detail
-    found = [item for item in detail if isinstance(item, dict)]
-    return "; ".join(f"{item.get('loc', '')} {item.get('msg', '')}" for item in found)
+    faults = [item for item in detail if isinstance(item, dict)]
+    return "; ".join(f"{item.get('loc', '')} {item.get('msg', '')}" for item in faults)
 
 
 def _as_text(value: object) -> str:

@@ -26,5 +26,5 @@ class Provider:
 
 def provider_of_plugin(name: str) -> Provider | None:
     """Return the provider that a plugin brings under a name."""
-    found: Provider | None = load_part("judges", name)
-    return found
+    plugin: Provider | None = load_part("judges", name)
+    return plugin

@@ -69,8 +69,8 @@ class OpenAILike:
 
     def address(self, base_url: str | None) -> Setting:
         """Return the address that was given, that of the environment, or the provider's."""
-        found = setting(base_url, ADDRESS_GIVEN, self.address_name)
-        return Setting(found.value or self.default, found.name)
+        address = setting(base_url, ADDRESS_GIVEN, self.address_name)
+        return Setting(address.value or self.default, address.name)
 
 
 OPENAI = OpenAILike("openai", "OPENAI_API_KEY", "OPENAI_BASE_URL", "https://api.openai.com/v1")
@@ -157,17 +157,17 @@ def secrets_in(url: str) -> tuple[str, ...]:
         parts = urlsplit(url if "://" in url else f"http://{url}")
     except ValueError:
         return ()
-    found: set[str] = set()
+    secrets: set[str] = set()
     login = parts.netloc.rpartition("@")[0]
     if login:
         user, _, password = login.partition(":")
-        found = {password or user, _basic(login).removeprefix("Basic ")}
+        secrets = {password or user, _basic(login).removeprefix("Basic ")}
     for parameter in parts.query.split("&"):
         name, _, value = parameter.partition("=")
         if name not in _PUBLIC_PARAMETERS:
-            found.add(value or name)
-    plain = {unquote(secret) for secret in found}
-    return tuple(sorted(filter(None, found | plain)))
+            secrets.add(value or name)
+    plain = {unquote(secret) for secret in secrets}
+    return tuple(sorted(filter(None, secrets | plain)))
 
 
 def _proxy_secrets() -> tuple[str, ...]:
@@ -222,8 +222,8 @@ def endpoint_of(provider: str, base_url: str | None = None) -> str | None:
         return named_endpoint(provider, OPENAI.address(base_url))
     if provider == "azure_openai":
         return named_endpoint(provider, azure_address(base_url))
-    found: Any = load_part("judges", provider)
-    return None if found is None else found.endpoint(base_url)
+    plugin: Any = load_part("judges", provider)
+    return None if plugin is None else plugin.endpoint(base_url)
 
 
 def azure_address(base_url: str | None) -> Setting:

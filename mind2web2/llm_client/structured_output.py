@@ -245,7 +245,7 @@ def json_text(reply: str) -> str:
             raise InvalidOutputError("the reply was cut off in its thinking")
         if fenced := _FENCED.fullmatch(text):
             text = fenced[1].strip()
-    return _HALF_CHARACTER.sub(lambda found: found[1] + (found[2] or r"\ufffd"), text)
+    return _HALF_CHARACTER.sub(lambda half: half[1] + (half[2] or r"\ufffd"), text)
 
 
 def repair_messages(completion: Completion, problem: InvalidOutputError) -> list[CheckedMessage]:

@@ -303,14 +303,16 @@ async def _run_and_write(
     job: AnswerJob, run: RunParts, text: str, earlier: EarlierResult
 ) -> AnswerOutcome:
     """Run the script, and write the result unless it equals the earlier one."""
-    found = earlier.found
+    stored = earlier.found
     async with _answer_logger(job, run) as logger:
         try:
-            script_time = _script_time(job, run, found)
+            script_time = _script_time(job, run, stored)
             result = await run_script_on_answer(job, run, text, logger, script_time)
-            if found is not None and (run.reuse or run.is_replay) and _is_same(found, result):
-                logger.info("the same as before path=%s score=%s", found.path, result.final_score)
-                return AnswerOutcome(job.task_id, job.answer.name, found.content, None, reused=True)
+            if stored is not None and (run.reuse or run.is_replay) and _is_same(stored, result):
+                logger.info("the same as before path=%s score=%s", stored.path, result.final_score)
+                return AnswerOutcome(
+                    job.task_id, job.answer.name, stored.content, None, reused=True
+                )
             await asyncio.to_thread(_write, job, text, result)
             logger.info("result written score=%s", result.final_score)
         except Mind2Web2Error as error:

@@ -88,18 +88,18 @@ def estimate_run(run: PlannedRun) -> RunEstimate:
             estimate.unscored |= dict.fromkeys(names, str(error))
             continue
         earlier = _of_earlier_results(run, task.task_id)
-        found = _mean(earlier) if earlier else None
+        amount = _mean(earlier) if earlier else None
         pages: set[str] = set()
         for job in jobs:
             try:
                 text = read_answer(job.answer.path)
                 if _holds(run, job, text):
                     continue
-                found = found or _by_policy(run.judge, job, text)
+                amount = amount or _by_policy(run.judge, job, text)
             except Mind2Web2Error as error:
                 estimate.unscored[f"{task.task_id}/{job.answer.name}"] = str(error)
                 continue
-            estimate.amounts.setdefault(task.task_id, []).append(found)
+            estimate.amounts.setdefault(task.task_id, []).append(amount)
             pages.update(url for url in cited_urls(text) if job.task_cache.has(url) is None)
         estimate.results[task.task_id] = len(earlier)
         estimate.uncached_pages += len(pages)
@@ -107,8 +107,8 @@ def estimate_run(run: PlannedRun) -> RunEstimate:
 
 
 def _holds(run: PlannedRun, job: AnswerJob, text: str) -> bool:
-    found = None if run.overwrite else latest_result(job.folder / "results")
-    return found is not None and why_judged_again(found, job, text, run.conditions) is None
+    stored = None if run.overwrite else latest_result(job.folder / "results")
+    return stored is not None and why_judged_again(stored, job, text, run.conditions) is None
 
 
 def _of_earlier_results(run: PlannedRun, task_id: str) -> list[Amounts]:
@@ -121,8 +121,8 @@ def _of_earlier_results(run: PlannedRun, task_id: str) -> list[Amounts]:
 
 def task_usages(task_folder: Path) -> list[JudgeUsage]:
     """Return the judge's use for the newest results of a task, as far as they record its tokens."""
-    found = [latest_result(folder) for folder in sorted(task_folder.glob("*/results"))]
-    usages = [each.content.judge_usage for each in found if each is not None]
+    results = [latest_result(folder) for folder in sorted(task_folder.glob("*/results"))]
+    usages = [each.content.judge_usage for each in results if each is not None]
     return [usage for usage in usages if usage is not None and usage.input_tokens > 0]
 
 

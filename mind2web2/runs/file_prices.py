@@ -59,7 +59,7 @@ def file_prices() -> dict[str, OwnPrice]:
 def prices_in(prices: object) -> dict[str, OwnPrice]:
     """Return the prices of the file's table by model. Raises UsageError: the table is wrong."""
     try:
-        found = _PRICES.validate_python(prices)
+        checked = _PRICES.validate_python(prices)
     except ValidationError as error:
         first = error.errors()[0]
         where = ".".join(["prices", *map(str, first["loc"])])
@@ -67,14 +67,14 @@ def prices_in(prices: object) -> dict[str, OwnPrice]:
         raise UsageError(f"{FILE_NAME}: {where}: {fault}: write {_EXAMPLE}") from error
     return {
         model: OwnPrice(price.input, price.output, price.cached_input)
-        for model, price in found.items()
+        for model, price in checked.items()
     }
 
 
-def check_keys(found: Iterable[str], known: Iterable[str], where: str) -> None:
+def check_keys(keys: Iterable[str], known: Iterable[str], where: str) -> None:
     """Raise ``UsageError`` for a key of the file that is not known."""
     names = list(known)
-    for name in found:
+    for name in keys:
         if name in names:
             continue
         if re.search("key|secret|token$", name, re.IGNORECASE):

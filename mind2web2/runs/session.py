@@ -147,7 +147,7 @@ async def open_run(
             observer=own.observer,
         )
         checks = (last_check(root, judge.identity) for root in check_roots)
-        check = own.judge_check or next((found for found in checks if found is not None), None)
+        check = own.judge_check or next((record for record in checks if record is not None), None)
         session = Session(
             settings,
             run_parts(settings, judge, own, check),

@@ -97,8 +97,8 @@ def _refused_constant(name: str) -> float:
     raise ValueError(name)
 
 
-def _extra_body_in_file(found: str | JsonObject) -> str:
-    return extra_body(found if isinstance(found, str) else json.dumps(found, default=str))
+def _extra_body_in_file(body: str | JsonObject) -> str:
+    return extra_body(body if isinstance(body, str) else json.dumps(body, default=str))
 
 
 def _server_in_file(url: str) -> str:

@@ -34,9 +34,9 @@ class _TaskFolders(RunFolders):
     def task_cache(self, task_id: str) -> Path:
         """Return the folder of a task's pages."""
         root = self.cache_root
-        found = _innermost(root, self.agent_name, task_id)
-        if found is not None:
-            return found
+        folder = _innermost(root, self.agent_name, task_id)
+        if folder is not None:
+            return folder
         # Nothing is stored yet: the folder's name shows its level.
         if root.name == task_id or CacheFileSys(root).get_all_urls():
             return root

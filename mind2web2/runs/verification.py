@@ -155,22 +155,22 @@ class _Replay:
             check.score = 0.0
             return check
         folder = answer_dir(root, self._agent_name, task_id, name) / "results"
-        found = latest_result(folder)
-        if found is None:
+        stored = latest_result(folder)
+        if stored is None:
             is_damaged = newest_result_name(folder) is not None
             text = "its newest result is damaged" if is_damaged else reason or "no result"
             check.add("wrong" if is_damaged else "missing", text)
             return check
-        check.path, check.score = found.path, found.content.final_score
-        if found.content.is_edited:
+        check.path, check.score = stored.path, stored.content.final_score
+        if stored.content.is_edited:
             check.add("wrong", "it was changed after it was written")
         elif reason is not None:
             check.add("missing", f"its score does not count: {reason}")
-        by_tree = found.content.other_score_by_tree
+        by_tree = stored.content.other_score_by_tree
         if by_tree is not None:
             text = f"its score is {check.score:g}, but its rubric tree gives {by_tree:g}"
             check.add("wrong", text)
-        made_from = found.content.provenance
+        made_from = stored.content.provenance
         if made_from is None:
             check.add("missing", "it does not say what it was made from")
             return check
@@ -185,7 +185,7 @@ class _Replay:
             check.add("missing", f"its script cannot be run again: {text}")
             return check
         check.score_again = again.final_score
-        differences = list(_differences(found.content, again))
+        differences = list(_differences(stored.content, again))
         if differences:
             more = len(differences) - _MAX_NAMED
             named = "; ".join(differences[:_MAX_NAMED]) + (f" and {more} more" if more > 0 else "")

@@ -317,19 +317,19 @@ class RubricFile(_Part):
             ValueError: there is none; the text says which names there are.
         """
         known: Mapping[str, FieldSpec] = self.extract
-        names, found = path.split("."), None
+        names, spec = path.split("."), None
         if names[0] == ITEM:
             if inside is None:
                 raise ValueError(
                     f"'{path}' stands outside of for_each: name the field from the top"
                 )
-            found, known = self.extract[inside], self.extract[inside].fields
+            spec, known = self.extract[inside], self.extract[inside].fields
             names = names[1:]
         for position, name in enumerate(names):
             if (
                 position
-                and found is not None
-                and found.list is not None
+                and spec is not None
+                and spec.list is not None
                 and not path.startswith(f"{ITEM}.")
             ):
                 raise ValueError(
@@ -339,11 +339,11 @@ class RubricFile(_Part):
                 above = path.split(".")[: -len(names)] + names[:position]
                 paths = [".".join((*above, each)) for each in known]
                 raise ValueError(f"no field '{path}'{nearest(path, paths)}")
-            found = known[name]
-            known = found.fields
-        if found is None:
+            spec = known[name]
+            known = spec.fields
+        if spec is None:
             raise ValueError(f"no field '{path}'")
-        return found
+        return spec
 
     def type_at(self, path: str, inside: str | None = None) -> FieldType | None:
         """Return the type of the field that a path names, ``None`` for a group; as ``field_at``."""

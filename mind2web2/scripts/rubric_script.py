@@ -271,8 +271,8 @@ class _Body:
     ) -> Iterator[str]:
         arguments = self._claim_arguments(node, name, inside)
         if node.after:
-            found = (f"evaluator.find_node({self._text(each, inside)})" for each in node.after)
-            arguments["extra_prerequisites"] = f"[{', '.join(found)}]"
+            nodes = (f"evaluator.find_node({self._text(each, inside)})" for each in node.after)
+            arguments["extra_prerequisites"] = f"[{', '.join(nodes)}]"
         if node.votes is not None:
             arguments |= {"majority_vote": "True", "num_trials": repr(node.votes)}
         yield _call(indent, "await evaluator.verify", arguments)
@@ -353,11 +353,11 @@ class _Body:
         return self._value(limit.field or "")
 
     def _bounds(self, limit: Limit, inside: str | None) -> Iterator[str]:
-        found = self._bounded_value(limit)
+        value = self._bounded_value(limit)
         for key, bound in limit.numbers.items():
-            yield f"{key}({found}, {self._bound(bound, inside)})"
+            yield f"{key}({value}, {self._bound(bound, inside)})"
         for key, bound in limit.days.items():
-            first, second = found, self._bound(bound, inside)
+            first, second = value, self._bound(bound, inside)
             if key == "after":
                 first, second = second, first
             yield f"is_before({first}, {second})"
@@ -386,8 +386,8 @@ class _Body:
 
     def _comparison_evidence(self, equals: Equals, inside: str | None) -> str:
         """Return what the comparison's evidence shows."""
-        found, wanted = self._value(equals.field), self._expected_value(equals, inside)
-        return f'{{{_literal(equals.field)}: {found}, "expected": {wanted}}}'
+        value, wanted = self._value(equals.field), self._expected_value(equals, inside)
+        return f'{{{_literal(equals.field)}: {value}, "expected": {wanted}}}'
 
     def _value(self, path: str) -> str:
         first, _, rest = path.partition(".")

@@ -290,14 +290,16 @@ def _problems_of(
         fields: all names of fields, one of which an unknown name was meant to be.
     """
     faults = [(_place_of(fault, lines), fault) for fault in error.errors(include_url=False)]
-    found = set()
+    problems = set()
     for place, fault in faults:
         is_above = any(place == other[: len(place)] != other for other, _ in faults)
         if fault["type"] == "too_short" and is_above:
             # Parts with faults of their own do not count for pydantic.
             continue
-        found.add(Problem(_line_of(lines, place), _field_name(place), _value_fault(fault, fields)))
-    return sorted(found)
+        problems.add(
+            Problem(_line_of(lines, place), _field_name(place), _value_fault(fault, fields))
+        )
+    return sorted(problems)
 
 
 def _place_of(fault: Any, lines: Mapping[Place, int]) -> Place:

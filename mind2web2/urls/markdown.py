@@ -90,12 +90,12 @@ class AddressText:
 
     def take(self, addresses: Iterable[Address]) -> list[Address]:
         """Take the addresses that lie within no other one, and return them in order."""
-        found: list[Address] = []
+        outer: list[Address] = []
         for address in sorted(addresses, key=lambda each: (each.start, -each.end)):
-            if not found or address.start >= found[-1].end:
-                found.append(address)
-        self.rest = _blanked(self.rest, found)
-        return found
+            if not outer or address.start >= outer[-1].end:
+                outer.append(address)
+        self.rest = _blanked(self.rest, outer)
+        return outer
 
     def links(self) -> Iterator[Address]:
         """Yield the links of the rest; addresses within the name of one count as its name."""
@@ -105,9 +105,9 @@ class AddressText:
 
     def shown(self) -> list[Address]:
         """Return the addresses that stand in the rest without links."""
-        found = [Address(*span) for span in url_spans(self.rest)]
-        bare = bare_addresses(_blanked(self.rest, found))
-        return found + [Address(*span) for span in bare]
+        addresses = [Address(*span) for span in url_spans(self.rest)]
+        bare = bare_addresses(_blanked(self.rest, addresses))
+        return addresses + [Address(*span) for span in bare]
 
 
 def markdown_addresses(markdown: str) -> Iterator[str]:

@@ -52,14 +52,14 @@ def _page_height(lines: Sequence[str], picture: Picture | None) -> int:
 
 
 def _visible_lines(text: str, picture: Picture | None) -> list[str]:
-    found = []
+    lines = []
     height_px = 0
     for line in _lines(text):
         height_px += _height(line, picture)
         if height_px > _MAX_HEIGHT_PX:
             break
-        found.append(line)
-    return found
+        lines.append(line)
+    return lines
 
 
 def _lines(text: str) -> Iterator[str]:

@@ -73,9 +73,9 @@ def _has_day_in_range(text: str, date: str) -> bool:
     wanted = _MONTH_AND_DAY.search(date)
     for fact in facts_in(text, "date") if wanted else ():
         end = _FIRST_DAY.search(text[: fact.start]) or _LAST_DAY.match(text, fact.end)
-        found = _MONTH_AND_DAY.search(fact.value)
-        if wanted and end and found and found[1] == wanted[1]:
-            first, last = sorted((int(found[2]), int(end[1])))
+        day = _MONTH_AND_DAY.search(fact.value)
+        if wanted and end and day and day[1] == wanted[1]:
+            first, last = sorted((int(day[2]), int(end[1])))
             if first <= int(wanted[2]) <= last:
                 return True
     return False

@@ -84,9 +84,9 @@ class JudgedPage:
 
     def sentence_at(self, place: int) -> Sentence:
         """Return the sentence that has a place, or that ends before it."""
-        found = sentences(self.text)
-        number = bisect_left(found, place + 1, key=lambda sentence: sentence.start)
-        return found[max(0, number - 1)]
+        all_sentences = sentences(self.text)
+        number = bisect_left(all_sentences, place + 1, key=lambda sentence: sentence.start)
+        return all_sentences[max(0, number - 1)]
 
     def is_quoted(self, sentence: Sentence) -> bool:
         """Tell whether a sentence overlaps the quotation."""
@@ -103,15 +103,15 @@ def sentences(text: str) -> tuple[Sentence, ...]:
 
     A line break ends a sentence, as tables and lists have no periods.
     """
-    found: list[Sentence] = []
+    spans: list[Sentence] = []
     start = 0
     for gap in _SENTENCE_BREAK.finditer(text):
         if gap.start() > start:
-            found.append(Sentence(start, gap.start()))
+            spans.append(Sentence(start, gap.start()))
         start = gap.end()
     if start < len(text):
-        found.append(Sentence(start, len(text)))
-    return tuple(found)
+        spans.append(Sentence(start, len(text)))
+    return tuple(spans)
 
 
 def content_words(text: str) -> frozenset[str]:

@@ -58,10 +58,10 @@ def _judge_of_results(eval_results_root: Path, agent_name: str) -> str:
     results = AgentResults(eval_results_root, agent_name)
     results.require()
     models = (loaded.content.judge_model for _, _, loaded in results.latest())
-    found = next(filter(None, models), None)
-    if found is None:
+    model = next(filter(None, models), None)
+    if model is None:
         raise UsageError(f"no result of {agent_name} names a judge: add --judge_model")
-    return found
+    return model
 
 
 @dataclass(frozen=True)

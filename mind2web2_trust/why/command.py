@@ -45,20 +45,20 @@ def run(options: argparse.Namespace, folders: Sequence[Path], task_ids: Sequence
     settings = settings_of(options)
     sides = _sides(options, folders, task_ids, settings)
     is_asked = options.ask and not options.estimate
-    found = asyncio.run(_explained(sides, settings if is_asked else None))
+    explanation = asyncio.run(_explained(sides, settings if is_asked else None))
     if options.json:
-        PlainConsole().print_json(found.model_dump_json())
+        PlainConsole().print_json(explanation.model_dump_json())
     else:
-        print_explanation(PlainConsole(), found, is_asked=is_asked)
+        print_explanation(PlainConsole(), explanation, is_asked=is_asked)
     # The viewer shows two agents, with all their tasks.
     if len(folders) == 2 and not task_ids:
-        _keep(sides[1].folder / WHY_FILE, found)
-    return 1 if found.missing or found.gone else 0
+        _keep(sides[1].folder / WHY_FILE, explanation)
+    return 1 if explanation.missing or explanation.gone else 0
 
 
-def _keep(path: Path, found: Explanation) -> None:
+def _keep(path: Path, explanation: Explanation) -> None:
     try:
-        write_whole(path, found.model_dump_json(indent=2))
+        write_whole(path, explanation.model_dump_json(indent=2))
     except OSError as error:
         PlainConsole(sys.stderr).print_line(f"Not kept for the viewer: {error}")
 

@@ -100,11 +100,11 @@ class Evaluation:
             await asyncio.to_thread(parts.check)
             if stored is None:
                 return await self._run(pair, parts)
-            found = await self._evaluated(pair, parts, "fails")
+            evaluated = await self._evaluated(pair, parts, "fails")
         except (Mind2Web2Error, OSError) as error:
             reason = " ".join(str(error).split()).rstrip(".?")
             return stored or Evaluated(UNKNOWN, None, reason=reason)
-        return stored if stored is not None and found.missing else found
+        return stored if stored is not None and evaluated.missing else evaluated
 
     async def _run(self, pair: Pair, parts: _Parts) -> Evaluated:
         low = await self._evaluated(pair, parts, "fails")

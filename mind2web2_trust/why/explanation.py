@@ -193,33 +193,35 @@ def explain(
 ) -> Explanation:
     """Return what moved the mean; each task counts alike, and each answer within its task."""
     sizes = Counter(pair.place[0] for pair, _ in answers)
-    found = [
+    explained = [
         Explained(pair, own, Fraction(1, len(sizes) * sizes[pair.place[0]]))
         for pair, own in answers
     ]
-    causes = [cause for cause in CAUSES if any(cause in each.shares for each in found)]
-    first = sum((each.first.score.times(each.weight) for each in found), NOTHING)
-    second = sum((each.second.score.times(each.weight) for each in found), NOTHING)
+    causes = [cause for cause in CAUSES if any(cause in each.shares for each in explained)]
+    first = sum((each.first.score.times(each.weight) for each in explained), NOTHING)
+    second = sum((each.second.score.times(each.weight) for each in explained), NOTHING)
     difference = second.minus(first)
-    missing = {key for each in found for own in each.corners.scores.values() for key in own.missing}
-    parts = tuple(_share(cause, found, len(sizes)) for cause in causes)
+    missing = {
+        key for each in explained for own in each.corners.scores.values() for key in own.missing
+    }
+    parts = tuple(_share(cause, explained, len(sizes)) for cause in causes)
     names = sides[0].name, sides[1].name
     return Explanation(
         first=names[0],
         second=names[1],
         tasks=len(sizes),
-        answers=len(found),
+        answers=len(explained),
         first_mean=first.known,
         second_mean=second.known,
         difference=difference.known,
         shares=parts,
-        leaves=tuple(_moved_leaf(*row) for row in _moved(found)[:_LEAVES_SHOWN]),
-        added=tuple(place for each in found for place in each.places(each.leaves.added)),
-        removed=tuple(place for each in found for place in each.places(each.leaves.removed)),
+        leaves=tuple(_moved_leaf(*row) for row in _moved(explained)[:_LEAVES_SHOWN]),
+        added=tuple(place for each in explained for place in each.places(each.leaves.added)),
+        removed=tuple(place for each in explained for place in each.places(each.leaves.removed)),
         missing=len(missing),
-        missing_usd=_price(found, len(missing)),
+        missing_usd=_price(explained, len(missing)),
         left_out=left_out,
-        gone=_reasons(found),
+        gone=_reasons(explained),
         rehearsals=tuple(rehearsals),
         sentence=_sentence(names, (first, second), difference, parts),
     )
@@ -241,9 +243,9 @@ def _sentence(
     return f"{moved} {number(difference.known, is_difference=True)} ({first} to {second}): {named}."
 
 
-def _share(cause: Cause, found: Sequence[Explained], tasks: int) -> ShareOfCause:
+def _share(cause: Cause, explained: Sequence[Explained], tasks: int) -> ShareOfCause:
     by_task: dict[str, Bounds] = defaultdict(lambda: NOTHING)
-    for each in found:
+    for each in explained:
         by_task[each.pair.place[0]] += each.shares.get(cause, NOTHING).times(each.weight)
     share, interval = sum(by_task.values(), NOTHING), None
     if share.known is not None:
@@ -258,15 +260,15 @@ def _share(cause: Cause, found: Sequence[Explained], tasks: int) -> ShareOfCause
         most=float(share.high),
         low=interval and interval.low,
         high=interval and interval.high,
-        answers=sum(cause in each.shares for each in found),
+        answers=sum(cause in each.shares for each in explained),
     )
 
 
-def _moved(found: Sequence[Explained]) -> list[tuple[Explained, Matched, float]]:
+def _moved(explained: Sequence[Explained]) -> list[tuple[Explained, Matched, float]]:
     """Return the leaves with an effect on the mean, the largest first."""
     rows = [
         (each, leaf, float(leaf.effect * each.weight))
-        for each in found
+        for each in explained
         for leaf in each.leaves.both
         if leaf.effect
     ]
@@ -298,23 +300,23 @@ def _of_side(leaf: Leaf, side: Evaluated) -> LeafOfSide:
     )
 
 
-def _price(found: Sequence[Explained], missing: int) -> float | None:
+def _price(explained: Sequence[Explained], missing: int) -> float | None:
     """Return the price of missing replies, at that of the first side's.
 
     ``None`` where it is unknown, as that of another judge is.
     """
-    results = [each.first.result for each in found if "judge" not in each.pair.causes]
+    results = [each.first.result for each in explained if "judge" not in each.pair.causes]
     usages = [result.judge_usage for result in results if result and result.judge_usage]
     judgments = sum(usage.judgments for usage in usages if usage.cost_usd)
     cost_usd = sum(usage.cost_usd or 0.0 for usage in usages)
     return missing * cost_usd / judgments if judgments else None
 
 
-def _reasons(found: Sequence[Explained]) -> dict[str, int]:
+def _reasons(explained: Sequence[Explained]) -> dict[str, int]:
     """Return why answers could not be evaluated again, with their number."""
     return Counter(
         reason
-        for each in found
+        for each in explained
         for reason in {own.reason for own in each.corners.scores.values()}
         if reason is not None
     )

@@ -65,14 +65,14 @@ class Leaf:
 
 def leaves_of(result: ResultFile) -> list[Leaf]:
     """Return the leaves of a result, in rubric order."""
-    found = []
+    leaves = []
     for tree in result.trees:
         siblings: Counter[str] = Counter()
         for place in tree.leaf_places():
             parent = place.path.rpartition("/")[0]
-            found.append(Leaf(place.leaf, tree, place.path, siblings[parent]))
+            leaves.append(Leaf(place.leaf, tree, place.path, siblings[parent]))
             siblings[parent] += 1
-    return found
+    return leaves
 
 
 # A key that only one leaf of each side has pairs the two. The surest key comes first.

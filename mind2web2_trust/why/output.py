@@ -20,15 +20,19 @@ _OTHER = (
 )
 
 
-def print_explanation(console: PlainConsole, found: Explanation, *, is_asked: bool) -> None:
+def print_explanation(console: PlainConsole, explanation: Explanation, *, is_asked: bool) -> None:
     """Print the shares, the leaves behind them, and a sentence to copy."""
-    if found.shares:
-        rows = [_row(share) for share in found.shares]
-        answers, tasks = counted(found.answers, "answer"), counted(found.tasks, "task")
+    if explanation.shares:
+        rows = [_row(share) for share in explanation.shares]
+        answers, tasks = counted(explanation.answers, "answer"), counted(explanation.tasks, "task")
         title = f"What moved partial completion, over {answers} to {tasks}"
         headings = ("cause", "share", "95% interval", "answers")
-        console.print_table(title, headings, [*rows, _sum_row(found)])
-    for text in (*_notes(found, is_asked=is_asked), *_leaf_lines(found), found.sentence):
+        console.print_table(title, headings, [*rows, _sum_row(explanation)])
+    for text in (
+        *_notes(explanation, is_asked=is_asked),
+        *_leaf_lines(explanation),
+        explanation.sentence,
+    ):
         console.print_line(text)
 
 
@@ -41,31 +45,33 @@ def _row(share: ShareOfCause) -> tuple[str, ...]:
     return share.name, share.amount, known, str(share.answers)
 
 
-def _sum_row(found: Explanation) -> tuple[str, ...]:
-    return "together", number(found.difference, is_difference=True), "", ""
+def _sum_row(explanation: Explanation) -> tuple[str, ...]:
+    return "together", number(explanation.difference, is_difference=True), "", ""
 
 
-def _notes(found: Explanation, *, is_asked: bool) -> Iterator[str]:
-    if any(share.cause == "other" for share in found.shares):
+def _notes(explanation: Explanation, *, is_asked: bool) -> Iterator[str]:
+    if any(share.cause == "other" for share in explanation.shares):
         yield _OTHER
-    if found.missing:
-        price = "" if found.missing_usd is None else f", about {dollars(found.missing_usd)}"
+    if explanation.missing:
+        price = (
+            "" if explanation.missing_usd is None else f", about {dollars(explanation.missing_usd)}"
+        )
         yield (
-            f"{counted(found.missing, 'judge reply')} not stored, as far as the scripts come "
+            f"{counted(explanation.missing, 'judge reply')} not stored, as far as the scripts come "
             f"without them{price}: shares are within the given bounds."
             f"{'' if is_asked else ' --ask asks for them.'}"
         )
-    for reason, count in found.gone.items():
+    for reason, count in explanation.gone.items():
         yield f"{counted(count, 'answer')} not evaluated again: {reason}."
-    if found.left_out:
-        yield f"Left out: {counted(found.left_out, 'answer')} that only one side has a score of."
-    if found.rehearsals:
-        yield f"Rehearsals of the changed scripts: {', '.join(found.rehearsals)}"
+    if explanation.left_out:
+        yield f"Left out: {counted(explanation.left_out, 'answer')} that only one side has a score of."
+    if explanation.rehearsals:
+        yield f"Rehearsals of the changed scripts: {', '.join(explanation.rehearsals)}"
 
 
-def _leaf_lines(found: Explanation) -> Iterator[str]:
-    judged = [leaf for leaf in found.leaves if leaf.effect is not None]
-    others = [leaf for leaf in found.leaves if leaf.effect is None]
+def _leaf_lines(explanation: Explanation) -> Iterator[str]:
+    judged = [leaf for leaf in explanation.leaves if leaf.effect is not None]
+    others = [leaf for leaf in explanation.leaves if leaf.effect is None]
     for title, leaves in (("that moved the score most", judged), ("not judged yet", others)):
         if leaves:
             yield f"Leaves {title}:"
@@ -77,8 +83,8 @@ def _leaf_lines(found: Explanation) -> Iterator[str]:
                 else f"  {number(leaf.effect, is_difference=True)}  {cause}"
             )
             yield f"  {leaf.task}/{leaf.answer}/{leaf.second.path}{shown}"
-            yield from _both(leaf, found)
-    for verb, places in (("added", found.added), ("removed", found.removed)):
+            yield from _both(leaf, explanation)
+    for verb, places in (("added", explanation.added), ("removed", explanation.removed)):
         if places:
             yield f"{counted(len(places), 'leaf')} {verb}: {', '.join(places[:_PLACES_SHOWN])}"
 
@@ -86,11 +92,11 @@ def _leaf_lines(found: Explanation) -> Iterator[str]:
 _VERDICTS = {True: "passed", False: "did not pass", None: "not judged yet"}
 
 
-def _both(leaf: MovedLeaf, found: Explanation) -> Iterator[str]:
+def _both(leaf: MovedLeaf, explanation: Explanation) -> Iterator[str]:
     """Yield what differs between the two sides of a leaf."""
     for name, side, other in (
-        (found.first, leaf.first, leaf.second),
-        (found.second, leaf.second, leaf.first),
+        (explanation.first, leaf.first, leaf.second),
+        (explanation.second, leaf.second, leaf.first),
     ):
         yield f"    {name}: {_VERDICTS[side.passed]}{''.join(_details(side, other))}"
 

@@ -84,10 +84,10 @@ def named_side(name: str, folder: Path, settings: RunSettings, task_ids: Sequenc
     judged: dict[Place, Material | None] = {
         place: None for place, each in scored.items() if each.reason is not None
     }
-    for task_id, answer_name, found in results.latest():
+    for task_id, answer_name, result in results.latest():
         place = (task_id, answer_name)
         if place in scored and place not in judged:
-            judged[place] = Material.of(settings.paths, folder.name, *place, found.unchanged())
+            judged[place] = Material.of(settings.paths, folder.name, *place, result.unchanged())
     return Side(name, folder, settings, judged)
 
 

@@ -229,10 +229,10 @@ class AnswerClient(AsyncCalls):
 
     async def judged(self, claim: AskedClaim, given: Given) -> tuple[bool, Evidence | Undecided]:
         """Return what ``ClaimJudging.judged`` returns."""
-        found = await self._reply("judged", Judged, claim=claim, given=self._as_sent(given))
-        if isinstance(found, UnknownReply):
+        reply = await self._reply("judged", Judged, claim=claim, given=self._as_sent(given))
+        if isinstance(reply, UnknownReply):
             return self.left_open()
-        supported, evidence = found
+        supported, evidence = reply
         return supported, evidence
 
     async def filled(
@@ -242,7 +242,7 @@ class AnswerClient(AsyncCalls):
 
         The template is ``None`` where there is nothing to fill it from.
         """
-        found = await self._reply(
+        reply = await self._reply(
             "filled",
             Filled,
             template_class,
@@ -250,9 +250,9 @@ class AnswerClient(AsyncCalls):
             template=self._templates.sent_template(template_class),
             given=self._as_sent(given),
         )
-        if isinstance(found, UnknownReply):
+        if isinstance(reply, UnknownReply):
             return self._stand_in(template_class)
-        text, record = found
+        text, record = reply
         if text is None:
             return None, record
         try:
@@ -273,18 +273,18 @@ class AnswerClient(AsyncCalls):
 
         Raises CaptureError: it is unavailable.
         """
-        found = await self._reply("page_info", PageInfo, url=url, given=self._as_sent(given))
-        if isinstance(found, UnknownReply):
+        reply = await self._reply("page_info", PageInfo, url=url, given=self._as_sent(given))
+        if isinstance(reply, UnknownReply):
             return [], marked_text("page")
-        images, text = found
+        images, text = reply
         return images, text
 
     async def service(self, request: ServiceRequest) -> Any:
         """Return the answer of a map or paper service."""
-        found = await self._reply("service", Any, request=request)
-        if isinstance(self.questions, PassQuestions) and found is UNKNOWN:
+        reply = await self._reply("service", Any, request=request)
+        if isinstance(self.questions, PassQuestions) and reply is UNKNOWN:
             self.questions.end()
-        return found
+        return reply
 
     def check(self, template: int, text: str) -> str | None:
         """Return why a judge's reply does not fill the script's own template.

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cache
 
 from mind2web2_check.source_lists import Entry
+from mind2web2_check.words import YEAR as _YEAR
 
-_YEAR = r"(?:1[5-9]|20)\d\d[a-z]?"
 _NAME = r"[^\W\d_][\w.’'\- ]{0,80}?"
 _PARENTHESIS = re.compile(
     rf"[(（\[]([^()（）\[\]\n]{{0,300}}?{_YEAR}[^()（）\[\]\n]{{0,120}}?)[)）\]](?![(:])"
@@ -16,12 +18,18 @@ _PARENTHESIS = re.compile(
 _AUTHOR_YEAR = re.compile(
     rf"\s*(?:see(?: also)?|e\.g\.,?|cf\.|vgl\.|见|参见)?\s*({_NAME}(?:(?:,| and|,? &| et| und| y) "
     rf"{_NAME})*?)"
-    rf"(\s+et al\.?|等人?)?\s*[,，]?\s*({_YEAR}(?:\s*,\s*{_YEAR})*)(?:[,:，]?\s*(?:pp?\.)?\s*[\d–-]+)?\s*"
+    rf"(\s+et al\.?|等人?)?\s*[,，]?\s*({_YEAR}(?:\s*,\s*{_YEAR})*)"
+    r"(?:[,:，]?\s*(?:[^\W\d_]{1,3}\.)?\s*[\d–-]+)?\s*"
 )
 _NARRATIVE = re.compile(
     r"([A-ZÀ-ÖØ-Þ][\w’'\-]+(?:(?:,? and|,? &|,) [A-ZÀ-ÖØ-Þ][\w’'\-]+){0,20})(\s+et al\.?)?"
-    rf"\s*[(（]({_YEAR})[)）]"
+    rf"\s*[(（]({_YEAR})(?:[,:，]?\s*(?:[^\W\d_]{{1,3}}\.)?\s*[\d–-]+)?[)）]"
 )
+# "[Roe; May]", "(Roe 12)"
+_NAMED = re.compile(
+    r"[(（\[【]([^\W\d_][^()（）\[\]【】\n]{1,80}?)(?P<page>\s\d{1,4}(?:[–-]\d{1,4})?)?[)）\]】](?![(\[:])"
+)
+_NO_LETTERS = re.compile(r"[\W\d_]+")
 _PART = re.compile(r"[^;；]+")
 _AND = re.compile(r",? and |,? & |,? et |,? und |, ")
 
@@ -42,41 +50,66 @@ class AuthorCitation:
 
 def author_citations(text: str, entries: Sequence[Entry]) -> Iterator[AuthorCitation]:
     """Yield the citations in parentheses, then those in sentences."""
+    by_word = _Authors(entries)
     for match in _PARENTHESIS.finditer(text):
-        yield from _in_parenthesis(match, entries)
+        yield from _in_parenthesis(match, by_word)
+    for match in _NAMED.finditer(text):
+        named = [by_word.entry(names) for names in _PART.findall(match[1])]
+        # In parentheses a name alone may explain a word: "World Health Organization (WHO)".
+        if all(named) and (match["page"] or match[0][0] in "[【"):
+            yield AuthorCitation(*match.span(), tuple(filter(None, named)))
     for match in _NARRATIVE.finditer(text):
-        entry = _entry_by(match[1], match[3], entries)
+        entry = by_word.entry(match[1], match[3])
         if entry is not None:
             yield AuthorCitation(*match.span(), (entry,), is_text=True)
 
 
-def _in_parenthesis(
-    parenthesis: re.Match[str], entries: Sequence[Entry]
-) -> Iterator[AuthorCitation]:
+def _in_parenthesis(parenthesis: re.Match[str], authors: _Authors) -> Iterator[AuthorCitation]:
     parts = list(_PART.finditer(parenthesis.string, *parenthesis.span(1)))
     for part in parts:
         found = _AUTHOR_YEAR.fullmatch(part[0])
         if found is None:
             continue
         years = re.findall(_YEAR, found[3])
-        cited = tuple(filter(None, (_entry_by(found[1], year, entries) for year in years)))
+        cited = tuple(filter(None, (authors.entry(found[1], year) for year in years)))
         # Without an entry a name with a year may be anything, such as a journal or a month.
         if cited or found[2] or "&" in found[1]:
             place = parenthesis.span() if len(parts) == 1 else part.span()
             yield AuthorCitation(*place, cited)
 
 
-def _entry_by(names: str, year: str, entries: Iterable[Entry]) -> Entry | None:
-    """Return the entry of a year that begins with the first name and has the others."""
-    first, *others = _AND.split(names.strip())
-    first = re.sub(r"['’]s$", "", first.strip().rstrip(".,").lower())
-    names_of_others = [other.strip().lower() for other in others]
-    candidates = [
-        entry for entry in entries if year in entry.years and entry.first_words.startswith(first)
-    ]
-    # The one that has the most of the other names.
-    return max(
-        candidates,
-        key=lambda entry: sum(name in entry.first_words for name in names_of_others),
-        default=None,
-    )
+class _Authors:
+    """The entries of lists by the first word of each, which is an author's name."""
+
+    def __init__(self, entries: Iterable[Entry]) -> None:
+        self._by_word: dict[str, list[Entry]] = defaultdict(list)
+        for entry in entries:
+            self._by_word[_first_word(entry.first_words)].append(entry)
+        # Reports cite the same names again and again.
+        self.entry = cache(self._entry)
+
+    def _entry(self, names: str, year: str = "") -> Entry | None:
+        """Return the entry that begins with the first name, and has the most of the others.
+
+        Args:
+            year: empty if the citation has none; then only one entry may begin with the name.
+        """
+        first, *others = _AND.split(names.strip())
+        first = re.sub(r"['’]s$", "", first.strip().rstrip(".,").lower())
+        names_of_others = [other.strip().lower() for other in others]
+        candidates = [
+            entry
+            for entry in self._by_word.get(_first_word(first), ())
+            if entry.first_words.startswith(first) and year in (*entry.years, "")
+        ]
+        if not year and len(candidates) > 1:
+            return None
+        return max(
+            candidates,
+            key=lambda entry: sum(name in entry.first_words for name in names_of_others),
+            default=None,
+        )
+
+
+def _first_word(text: str) -> str:
+    return _NO_LETTERS.split(text, maxsplit=1)[0]

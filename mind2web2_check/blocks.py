@@ -16,13 +16,13 @@ from mind2web2_check.words import SOURCE_LINE, is_list_heading
 
 Kind = Literal["heading", "paragraph", "item", "head", "row", "code", "rule"]
 
-# Levels of headings that markdown does not mark as such: a bold line, and a line of plain text.
-BOLD_HEADING = 7
-PLAIN_HEADING = 8
+# The level of a heading that markdown does not mark as such.
+PLAIN_HEADING = 7
 
 _HEADING = re.compile(r"\s{0,3}(?:>\s*)*(#{1,6})\s+(.*?)\s*#*\s*$")
 _RULE = re.compile(r"\s{0,3}(?:(?:-\s*){3,}|(?:\*\s*){3,}|(?:_\s*){3,}|={3,}\s*)$")
 _FENCE = re.compile(r"\s*(?:>\s*)*(`{3,}|~{3,}|\$\$(?!.*\$\$)|\\\[\s*$)")
+_ROW = re.compile(r"\s*\|(?:.*\|)?\s*")
 _DELIMITER_ROW = re.compile(r"\s*\|?\s*:?-{2,}:?\s*(?:\|\s*:?-{2,}:?\s*)*\|?\s*$")
 _PREFIX = re.compile(r"\s*(?:>\s?)*\s*")
 _ITEM = re.compile(r"(?:[-*+•·‣◦–]|(\d{1,3})\\?[.)、．]|\(?([a-z])\))\s+(?=\S)")
@@ -71,8 +71,7 @@ class _Line:
 
 def blocks_of(text: str) -> list[Block]:
     """Return the blocks of a text in order."""
-    blocks = [_as_heading(block, text) for block in _Cutter(text).blocks()]
-    return [part for block in blocks for part in _entries_of(block, text)]
+    return [part for block in _Cutter(text).blocks() for part in _entries_of(block, text)]
 
 
 def _entries_of(block: Block, text: str) -> Iterator[Block]:
@@ -84,20 +83,12 @@ def _entries_of(block: Block, text: str) -> Iterator[Block]:
         start for start, end in pairwise([*starts, len(content)]) if "http" in content[start:end]
     ]
     is_list = len(starts) > 1 and _IS_MOSTLY * len(starts) <= len(listed)
-    if block.kind != "paragraph" or not is_list or not _LIST_NAME.fullmatch(content[: starts[0]]):
+    if not is_list or not _LIST_NAME.fullmatch(content[: starts[0]]):
         yield block
         return
     for start, end in pairwise([*({0: 0} | dict.fromkeys(listed)), len(content)]):
         length = len(content[start:end].rstrip(" ,;|\n"))
         yield replace(block, start=block.start + start, end=block.start + start + length)
-
-
-def _as_heading(block: Block, text: str) -> Block:
-    content = text[block.start : block.end]
-    is_bold_line = block.kind == "paragraph" and BOLD_LINE.fullmatch(content)
-    if is_bold_line and not re.search(r"[.!?。！？]\W*$", content):
-        return replace(block, kind="heading", level=BOLD_HEADING)
-    return block
 
 
 class _Cutter:
@@ -118,7 +109,7 @@ class _Cutter:
                 number += taken
                 continue
             line = self._lines[number]
-            if not line.text.strip():
+            if not line.text.strip(" \t>"):
                 yield from self._close()
             elif _RULE.fullmatch(line.text):
                 yield from self._close()
@@ -137,13 +128,11 @@ class _Cutter:
         if fence := _FENCE.match(line.text):
             end = self._end_of_fence(number, fence[1])
             return end - number, [Block("code", line.start, self._lines[end - 1].end)]
-        if "|" in line.text:
-            return self._table(number)
-        return 0, []
+        return self._table(number)
 
     def _end_of_fence(self, number: int, fence: str) -> int:
         """Return the line behind the closing fence; an opening one alone is one line of code."""
-        closing = "\\]" if fence.startswith("\\[") else fence[:2]
+        closing = fence[:2].replace("[", "]")
         for after in range(number + 1, len(self._lines)):
             if self._lines[after].text.strip(" >").startswith(closing):
                 return after + 1
@@ -152,8 +141,7 @@ class _Cutter:
     def _table(self, number: int) -> tuple[int, list[Block]]:
         lines = self._lines
         has_head = number + 1 < len(lines) and _is_delimiter(lines[number + 1].text)
-        first = lines[number].text.strip()
-        if not has_head and not (first.startswith("|") and first.endswith("|")):
+        if not (has_head or _ROW.fullmatch(lines[number].text)):
             return 0, []
         self._tables += 1
         rows = []
@@ -200,8 +188,7 @@ class _Cutter:
         if _ENDS_IN_ADDRESS.search(before.rstrip()):
             return not content[0].islower()
         is_title = len(before.strip()) < _MAX_SHORT_LINE and not _SENTENCE_END.search(before)
-        is_start = content[:1].isupper() or content.startswith("[")
-        return is_title and is_start and not line.startswith("  ")
+        return is_title and content[:1].isupper() and not line.startswith("  ")
 
     def _close(self) -> Iterator[Block]:
         if self._open is not None:

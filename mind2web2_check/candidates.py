@@ -54,7 +54,8 @@ _BEFORE = (
     ("sign", re.compile(r"[\"'”’»)\]*_%]\Z")),
     ("letter", re.compile(r"[^\W\d_]\Z")),
     ("stop+space", re.compile(rf"[.!?…。！？؟]{_ENDS}[ \t]\Z")),
-    ("space", re.compile(rf"(?<!\d)[^\s.|]{_ENDS}[ \t]\Z")),
+    ("name+space", re.compile(r"[^.!?\s]\s+[A-ZÀ-ÖØ-Þ][a-zß-ÿ]+[ \t]\Z")),
+    ("space", re.compile(rf"(?:(?<!\d)[^\s.|]|(?<!\d)(?:1[5-9]|20)\d\d){_ENDS}[ \t]\Z")),
 )
 _BEHIND = (
     ("end", re.compile(r"[ \t]*(?:\||$)", re.MULTILINE)),
@@ -71,9 +72,10 @@ _PLAIN = re.compile(r"(?<![\d⁰¹²³⁴-⁹])\d{1,3}(?:[,–-] ?\d{1,3}(?!\d))
 _CHARS_AROUND = 60
 _MIN_WORD = 4
 _MIN_NUMBERS = 3
-_NAME = re.compile(r"[^.!?\s]\s+[A-ZÀ-ÖØ-Þ][a-zß-ÿ]+\s\Z")
 _LAST_WORD = re.compile(r"([^\W\d_]*)[*_\"”’»)\]]*\s?\Z")
+_NEXT_WORD = re.compile(r"\s+([^\W\d_]+)")
 # Signs that stand around words of a sentence as well; a place says more about them.
+_RAISED = ("¹", "<sup>1</sup>", "^1^", "^{1}", "$^1$")
 _PARENTHESES = ("(1)", "（1）")
 _ID_COLUMN = re.compile(
     r".*\b(?:ids?|refs?|references?|sources?|citations?|cites?|quellen?|fuentes?|nr|no)\b.*"
@@ -92,7 +94,8 @@ class CandidateFinder:
         self._blocks = blocks
         self._lists = lists
         self._taken = bytearray(taken)
-        self._starts = {block.start for block in blocks if block.kind not in ("head", "row")}
+        numbers = sorted(filter(str.isdigit, lists.labels), key=len, reverse=True)
+        self._known = re.compile("|".join([*numbers, "(?!)"]))
         self._words = Counter(re.findall(r"[^\W\d_]+(?!\w)", text))
         self._tokens = Counter(re.findall(r"[^\W\d_]+\d+", text))
         self._numbers_behind: dict[str, set[str]] = defaultdict(set)
@@ -120,15 +123,22 @@ class CandidateFinder:
         look = look_of(match)
         is_note = look.name == "[^1]"
         names = tuple(f"{'^' * is_note}{name}" for name in labels.names)
-        kind = "note" if is_note else labels.kind
+        if look.name in _RAISED:
+            names = tuple(part for name in names for part in self._adjacent(name))
         known = [self._lists.has(name) for name in names]
-        if not any(known) and (kind == "key" or (kind == "word" and not look.is_sure)):
+        if labels.kind == "key" and not any(known):
             return None
-        place = self._place(match) if look.name in _PARENTHESES and kind == "number" else ""
-        form = Form(look.name, kind, "named" if place and labels.has_word else place)
+        place = self._place(match) if look.name in _PARENTHESES else ""
+        form = Form(look.name, labels.kind, "named" if labels.has_word else place)
         known = [*known, *([] if self._lists.labels else [True])]
         other = self._other(look.name, match, known)
         return Candidate(*match.span(), match[0].replace("\\", ""), names, form, other)
+
+    def _adjacent(self, number: str) -> list[str]:
+        """Return the labels of adjacent raised marks: ``23`` is 2 and 3 if the list has no 23."""
+        parts = self._known.findall(number)
+        is_whole = "".join(parts) == number and sorted(parts, key=int) == parts
+        return parts if is_whole else [number]
 
     def _other(self, where: str, match: re.Match[str], known: Sequence[bool] = ()) -> str:
         before = self._text[max(0, match.start() - _CHARS_AROUND) : match.start()]
@@ -151,8 +161,6 @@ class CandidateFinder:
         columns: dict[tuple[int, int], bool] = {}
         found: set[int] = set()
         for block in self._blocks:
-            if block.kind not in ("head", "row"):
-                continue
             for number, (start, end) in enumerate(_cells(self._text, block)):
                 column = block.table, number
                 if block.kind == "head":
@@ -164,8 +172,7 @@ class CandidateFinder:
     def _plain(self, match: re.Match[str], columns: set[int]) -> Candidate | None:
         start, end = match.span()
         before = self._text[max(0, start - _CHARS_AROUND) : start]
-        is_free = start not in self._starts and self._is_free(start, end)
-        place = _named(_BEFORE, before) if is_free else None
+        place = _named(_BEFORE, before) if self._is_free(start, end) else None
         behind = next((name for name, sign in _BEHIND if sign.match(self._text, end)), None)
         labels = labels_in(match[0])
         if place is None or behind is None or labels is None:
@@ -173,13 +180,18 @@ class CandidateFinder:
         last_word = _LAST_WORD.findall(before)[0]
         if place == "letter" and not self._is_word(last_word):
             place = "name"
-        if place == "space" and _NAME.search(before):
-            place = "name+space"
         whole = f"{place}, {behind}"
         if whole == "cell, end":
             whole = "column of sources" if start in columns else whole
         other = self._other(place, match) or self._repeated(place, last_word, match[0])
+        if other == "decimal" and self._begins_sentence(end):
+            other = ""
         return Candidate(start, end, match[0], labels.names, Form("plain", "number", whole), other)
+
+    def _begins_sentence(self, place: int) -> bool:
+        """Tell if a word there has a capital that it has not elsewhere in the text."""
+        word = _NEXT_WORD.match(self._text, place)
+        return word is not None and word[1][0].isupper() and self._words[word[1].lower()] > 0
 
     def _is_word(self, name: str) -> bool:
         """Tell whether letters are a word that also stands without a number."""
@@ -190,7 +202,7 @@ class CandidateFinder:
         """Return what a number behind a word is, if the text has the word with others or again."""
         if place == "name":
             return "name" if self._tokens[word + number] > 1 else ""
-        numbers = self._numbers_behind[word.lower()] if place == "space" else ()
+        numbers = self._numbers_behind[word.lower()]
         is_counted = len(numbers) >= _MIN_NUMBERS and 2 * len(numbers) >= self._words[word]
         return "counted" if is_counted else ""
 

@@ -194,11 +194,8 @@ def _status_of(
         command.evaluation(checks[0]).check_judge()
     if not has_key and not options.no_judge:
         command.console.print_line(_NO_KEY)
-    if given.captures_pages:
-        for check in checks:
-            if status := command.capture(check):
-                return command.stop(checks, status) if has_judge else status
-    return command.judge(checks) if has_judge else command.print_hints(checks)
+    status = command.capture(checks) if given.captures_pages else 0
+    return command.judge(checks, status) if has_judge else command.print_hints(checks, status)
 
 
 def _write(path: Path, text: str) -> None:
@@ -216,22 +213,30 @@ class _Command:
     outputs: Sequence[Path]
     bounds: Sequence[Bound]
 
-    def capture(self, check: Check) -> int:
-        """Capture the pages of a report, and return the exit status: 0, or 130 after Ctrl-C."""
-        settings = check.settings(self.settings)
-        crawl = AddressCrawl(self.console, settings, check.pages.task_dir, self.archive_url)
-        others = [CacheFileSys(folder / TASK) for folder in check.of_others("cache/*")]
-        capturing = Capturing(crawl, others, self.uses_archive, self.email)
+    def capture(self, checks: Sequence[Check]) -> int:
+        """Capture the pages of reports, and return the exit status: 0, or 130 after Ctrl-C."""
 
         async def captured() -> int:
-            await capturing.capture(check.sources, _moment(settings))
+            for check in checks:
+                await self._capture(check)
             return 0
 
         stopped = "Stopped. The pages so far are kept: the same command continues from here."
         return self.console.run(captured(), stopped)
 
-    def print_hints(self, checks: Sequence[Check]) -> int:
-        """Print and write what may be wrong without a judge, and return the exit status."""
+    async def _capture(self, check: Check) -> None:
+        settings = check.settings(self.settings)
+        crawl = AddressCrawl(self.console, settings, check.pages.task_dir, self.archive_url)
+        others = [CacheFileSys(folder / TASK) for folder in check.of_others("cache/*")]
+        capturing = Capturing(crawl, others, self.uses_archive, self.email)
+        await capturing.capture(check.sources, _moment(settings))
+
+    def print_hints(self, checks: Sequence[Check], status: int = 0) -> int:
+        """Print and write what may be wrong without a judge, and return the exit status.
+
+        Args:
+            status: that of the capture.
+        """
         found = []
         for check in checks:
             hints = hints_of(check.read, {page.source: page for page in check.source_pages()})
@@ -240,7 +245,7 @@ class _Command:
         for output in self.outputs:
             write_hints(output, found)
             self.console.print_line(f"Written: {output}")
-        return 0
+        return status
 
     def estimate(self, checks: Sequence[Check]) -> int:
         """Print what the reports will cost, and return the exit status."""
@@ -248,17 +253,15 @@ class _Command:
             self.evaluation(check).estimate()
         return 0
 
-    def stop(self, checks: Sequence[Check], status: int) -> int:
-        """Name the claims of reports that are not judged, and return the exit status."""
-        for check in checks:
-            print_findings(self.console, check.findings(is_judged=False))
-        return status
+    def judge(self, checks: Sequence[Check], stopped: int = 0) -> int:
+        """Judge the reports, print and write what was found, and return the exit status.
 
-    def judge(self, checks: Sequence[Check]) -> int:
-        """Judge the reports, print and write what was found, and return the exit status."""
+        Args:
+            stopped: the exit status of a capture that was stopped, after which nothing is judged.
+        """
         status, reports = 0, []
         for check in checks:
-            own_status = self.evaluation(check).run()
+            own_status = stopped or self.evaluation(check).run()
             # The result of a check that was stopped may be an earlier one, of another text.
             found = check.findings(is_judged=own_status == 0)
             print_findings(self.console, found)

@@ -12,6 +12,7 @@ from mind2web2_check.blocks import Block
 from mind2web2_check.candidates import Candidate, CandidateFinder
 from mind2web2_check.decision import Evidence, decide
 from mind2web2_check.labels import labels_in
+from mind2web2_check.markup import without_markup
 from mind2web2_check.source_lists import ListFinder, SourceLists
 
 # Programs write these for their readers; a copy of the text has no addresses for them.
@@ -33,6 +34,7 @@ _MASKED = (
 _NO_LABEL = re.compile(
     rf"(?P<lost>{_LOST})|(?P<begin>{_CITE_BEGIN})|(?P<masked>{_MASKED})", re.IGNORECASE
 )
+_PROGRAM_NUMBER = re.compile(r"[\[【](\d{1,3})†")
 _RANGE = re.compile(r"(?<=\d)\]([ \t]*[–—-][ \t]*)\[(?=\d)")
 _GLUED_NUMBER = re.compile(r"(?<=[A-Za-z_/-])\d{1,3}$")
 _MIN_CITED = 0.2
@@ -97,11 +99,15 @@ class _Reader:
         self._text = text
         self._lists = lists
         self._taken = bytearray(len(text))
+        # The numbers by which links are named.
+        self._named: set[str] = set()
         for start, end in lists.spans:
             self._take(start, end)
         listed = {url.rstrip("/").casefold() for each in lists.entries for url in each.addresses}
         whole = (_without_mark(address, listed) for address in addresses)
         self._found = [citation for each in whole if (citation := self._of_address(each))]
+        numbers = {match[1] for match in _PROGRAM_NUMBER.finditer(text)}
+        self._has_numbers = all(map(lists.has, numbers))
         self._take_blocks(blocks)
         # "[3]-[6]" is read as "[3 - 6]".
         joined = _RANGE.sub(r" \1 ", text)
@@ -117,8 +123,15 @@ class _Reader:
                 continue
             self._take(*match.span())
             if match["masked"] is None:
-                lost = match["lost"] or ""
-                self._found.append(Citation(*match.span(), lost, (), tuple(filter(None, [lost]))))
+                self._found.append(self._of_program(match))
+
+    def _of_program(self, match: re.Match[str]) -> Citation:
+        """Return what a program's own mark cites, if a list has the numbers of all of them."""
+        lost = match["lost"] or ""
+        number = _PROGRAM_NUMBER.match(lost)
+        if number and self._has_numbers:
+            return self._citation(*match.span(), lost, (number[1],))
+        return Citation(*match.span(), lost, (), tuple(filter(None, [lost])))
 
     def _take(self, start: int, end: int) -> None:
         self._taken[start:end] = b"\1" * (end - start)
@@ -127,7 +140,7 @@ class _Reader:
         """Tell whether marks that count name enough of these entries."""
         labels = lists.labels
         cited = {name.removeprefix("^") for each in self._chosen() for name in each.labels}
-        return len(cited & labels) >= max(1, _MIN_CITED * len(labels))
+        return len((cited | self._named) & labels) >= max(1, _MIN_CITED * len(labels))
 
     def _chosen(self) -> Iterator[Candidate]:
         for each in self._candidates:
@@ -161,13 +174,15 @@ class _Reader:
         if address.is_picture:
             # A picture does not cite anything, and is not a word of a sentence.
             return Citation(address.start, address.end)
-        labels = labels_in((address.name or "").strip(" ^\\[]【】()"))
+        name = without_markup(address.name or "")
+        labels = labels_in(name.strip(" ^\\[]【】()"))
         # A longer number is a year, which is a word of the sentence.
         is_number = (
             labels and labels.kind == "number" and max(map(len, labels.names)) <= _MAX_DIGITS
         )
         numbers = labels.names if labels and is_number else ()
-        mark = _as_mark(self._text[address.start : address.end], address.name) if numbers else ""
+        self._named.update(numbers)
+        mark = _as_mark(name) if numbers else ""
         if not address.url:
             # A link within the text: its number is looked up in the lists.
             return self._citation(address.start, address.end, mark, numbers) if numbers else None
@@ -211,7 +226,7 @@ def _without_mark(address: Address, listed: set[str]) -> Address:
     return replace(address, url=bare, end=address.end - len(address.url) + len(bare))
 
 
-def _as_mark(written: str, name: str | None) -> str:
+def _as_mark(name: str) -> str:
     """Return a link's name as a mark, in one pair of brackets."""
-    name = (name or written).replace("\\", "").strip()
+    name = name.replace("\\", "")
     return name if name[:1] in "[【(" else f"[{name}]"

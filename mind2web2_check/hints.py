@@ -10,12 +10,8 @@ from urllib.parse import urlsplit
 
 from pydantic import BaseModel
 
-from mind2web2.plugin import (
-    Fact,
-    facts_in,
-    find_quote,
-    lookup_key,
-)
+from mind2web2.plugin import Fact, facts_in, find_quote, lookup_key
+from mind2web2_check.amounts import Amount, amounts_in
 from mind2web2_check.sources import SourcePage
 from mind2web2_check.statements import ReadReport, Statement
 
@@ -40,6 +36,7 @@ _WORD = re.compile(r"[^\W\d_]{3,}")
 _OTHER_DIGIT = re.compile(r"(?![0-9])\d")
 _OTHER_SEPARATORS = str.maketrans("٫٬", ".,")
 # 1,234 in some languages, and a little more than one in others.
+_PLAIN_NUMBER = re.compile(r"\d+(?:\.\d+)?")
 _POINT_OR_THOUSANDS = re.compile(r"([1-9]\d{0,2})\.(\d{3})")
 
 
@@ -122,8 +119,10 @@ def _about_statement(
                 kind: HintKind = "quotation not on the page"
                 yield Hint(kind=kind, statement=number, detail=quotation)
     mentioned = _Mentioned(text)
+    amounts = list(amounts_in(claim))
     for fact in facts_in(claim):
-        if not mentioned.has(fact):
+        around = [each for each in amounts if each.start <= fact.start < each.end]
+        if not (mentioned.has(fact) or any(map(mentioned.has_amount, around))):
             kinds: dict[str, HintKind] = {
                 "number": "number not on the page",
                 "date": "date not on the page",
@@ -141,6 +140,8 @@ class _Mentioned:
         self._numbers = {
             value for fact in facts if fact.kind == "number" for value in _readings(fact)
         }
+        plain = filter(_PLAIN_NUMBER.fullmatch, self._numbers)
+        self._values = [*map(float, plain), *(amount.value for amount in amounts_in(text))]
         self._text = " ".join(text.casefold().split())
         self._words = set(_WORD.findall(self._text))
         self._initials = "".join(word[0] for word in re.findall(r"[^\W\d_]+", self._text))
@@ -154,6 +155,10 @@ class _Mentioned:
         # "GRU-based" names GRU, which a page may write out.
         names = [word for word in _WORD.findall(fact.text) if word.lower() != word]
         return fact.value in self._text or (bool(names) and all(map(self._has_name, names)))
+
+    def has_amount(self, amount: Amount) -> bool:
+        """Tell whether the page mentions a number that rounds to an amount."""
+        return any(map(amount.is_near, self._values))
 
     def _has_name(self, name: str) -> bool:
         is_written_out = name.isupper() and name.casefold() in self._initials
@@ -176,11 +181,7 @@ class _Mentioned:
         if not whole.isdigit():
             return False
         wanted = float(value)
-        return any(
-            "." in each and round(float(each), len(decimals)) == wanted
-            for each in self._numbers
-            if each.replace(".", "", 1).isdigit()
-        )
+        return any(each % 1 != 0 and round(each, len(decimals)) == wanted for each in self._values)
 
 
 def _with_plain_digits(text: str) -> str:

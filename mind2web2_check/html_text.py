@@ -152,11 +152,13 @@ class _Links:
 
     def _footnotes(self) -> Iterator[tuple[HtmlElement, str]]:
         """Yield the elements that links with a mark as their name lead to, and their ids."""
+        order = {each: place for place, each in enumerate(self._root.iter())}
         for link in self._root.iter("a"):
             name = self._target(link) or ""
             is_note = name in self._ids and _NOTE_LINK.fullmatch(link.text_content().strip())
             for note in self._ids[name].xpath(_NEAREST_PARENT) if is_note else ():
-                if note not in link.iterancestors():
+                # A note may have a link back to its mark.
+                if order[note] > order[link]:
                     yield note, name
 
 

@@ -33,6 +33,10 @@ _CHARSET = re.compile(rb"<meta\b[^<>]*?\bcharset\s*=\s*[\"']?\s*([\w.:-]+)", re.
 _HTML_BLOCKS = re.compile(
     r"^[ \t]*<(ol|ul|table|dl|h[1-6])\b[^<>]*>.*?</\1\s*>", re.IGNORECASE | re.DOTALL | re.MULTILINE
 )
+_WIKI_NOTE = re.compile(
+    r"<ref(?:\s+(?:name\s*=\s*[\"']?(?P<name>[^\"'<>/]{1,60})[\"']?|[^<>/]*))?\s*(?:/>|>(?P<note>(?:(?!<ref\b).){0,4000}?)</ref\s*>)",
+    re.IGNORECASE | re.DOTALL,
+)
 _HTML_START = re.compile(
     rb"\s*(?:\xef\xbb\xbf)?\s*<(?:!doctype html|html|head|body)\b", re.IGNORECASE
 )
@@ -120,4 +124,18 @@ def _as_text(data: bytes, name: str) -> str:
     text = FetchedDocument(name, 200, f"text/html{charset}", data).text()
     if is_named or _HTML_START.match(text[:_SNIFFED_BYTES].encode()):
         return html_text(text)
-    return _HTML_BLOCKS.sub(lambda block: f"\n\n{html_text(block[0])}\n", text)
+    return _HTML_BLOCKS.sub(lambda block: f"\n\n{html_text(block[0])}\n", _with_footnotes(text))
+
+
+def _with_footnotes(text: str) -> str:
+    """Return a wiki's text with its notes, ``<ref name="x">...</ref>``, as footnotes."""
+    notes: dict[str, str] = {}
+
+    def as_mark(match: re.Match[str]) -> str:
+        name = f"ref-{match['name'] or len(notes) + 1}".replace(" ", "-")
+        if match["note"]:
+            notes[name] = match["note"].strip()
+        return f"[^{name}]"
+
+    marked = _WIKI_NOTE.sub(as_mark, text)
+    return marked + "".join(f"\n\n[^{name}]: {note}" for name, note in notes.items())

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 
-from mind2web2_check.words import SOURCE_WORD
+from mind2web2_check.words import NUMBERED, SOURCE_WORD
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +41,7 @@ LOOKS = (
     Look("〖1〗", "〖", "〗", 6, is_sure=True),
     Look("⟦1⟧", "⟦", "⟧", 6, is_sure=True),
     Look("⁅1⁆", "⁅", "⁆", 6, is_sure=True),
+    Look("\\bibitem{1}", r"\\bibitem(?:\[[^\[\]\n]*\])?\{", r"\}", 9, is_sure=True),
     Look("\\cite{1}", r"\\cite[a-z]*\*?\{", r"\}", 9, is_sure=True),
     Look("<sup>1</sup>", r"<sup>(?:\s?\\?[\[(])?", r"(?:\\?[\])]\s?)?</sup>", 4),
     Look("^1^", r"\^\[?", r"\]?\^", 3),
@@ -53,6 +54,7 @@ LOOKS = (
     Look("（1）", "（", "）", 2),
     Look("1️⃣", "(?<!\\d)(?=\\d{1,3}\ufe0f?\u20e3)", "\ufe0f?\u20e3", 5),
     Look("①", "(?=[①-⓿❶-➓⓵-⓾㉑-㊿⑴-⒇])", "(?<=[①-⓿❶-➓⓵-⓾㉑-㊿⑴-⒇])", 5),
+    Look("†", "(?=[†‡§¶])", "(?<=[†‡§¶])(?![†‡§¶])", 3),
     Look("¹", "(?<![⁰¹²³⁴-⁻])(?=[¹²³⁴-⁹])", "(?<=[⁰¹²³⁴-⁹])(?![⁰¹²³⁴-⁻])", 3),
 )
 BY_NAME = {look.name: look for look in LOOKS}
@@ -64,7 +66,7 @@ _BRACKETS = r"<>|$\n" + "".join(
     re.escape(sign) for sign in sorted(_SIGNS) if unicodedata.category(sign) in _PAIRS
 )
 _CONTENT = rf"[^{_BRACKETS}^]{{1,120}}?"
-_FIRST_SIGN = rf"(?=[{_BRACKETS}\\^0-9①-⓿❶-➓⓵-⓾㉑-㊿⑴-⒇¹²³⁴-⁹])"
+_FIRST_SIGN = rf"(?=[{_BRACKETS}\\^0-9①-⓿❶-➓⓵-⓾㉑-㊿⑴-⒇¹²³⁴-⁹†‡§¶])"
 _BY_LENGTH = sorted(LOOKS, key=lambda look: -len(look.name))
 _ANY_LOOK = "|".join(
     rf"(?P<_{LOOKS.index(look)}>{look.opening}\s*(?P<in_{LOOKS.index(look)}>{_CONTENT})\s*{look.closing})"
@@ -76,14 +78,18 @@ _SEPARATOR = re.compile(
     r"\s*[,;，、；&/]\s*(?:and\s|und\s)?|\s+(?:and|und|et|y|e|и|和)\s+|(?<=[^\W\d_]\d)\s+(?=[^\W\d_]+\d)"
 )
 _RANGE_SIGN = r"\s*(?:[-–—−‑~⁻]|\bto\b)\s*"
-_LOCATOR = re.compile(r"(?:pp?\.|S\.|§|chap?\.)\s*[\d–-]+|p\d+", re.IGNORECASE)
-_WORD = rf"(?:{SOURCE_WORD}|see|cite)"
+_WORD = rf"(?:{SOURCE_WORD}|see(?: also)?|cf|vgl|siehe|voir|véase|см|参见|cite)"
+# "p. 12", "S. 3 ff.", "Table 2", "第12页": where in the source.
+_LOCATOR = re.compile(
+    rf"(?!{_WORD})(?:[^\W\d_]{{1,8}}\.|§+|p|第|(?:{'|'.join(NUMBERED)})s?)\s*[\d–-]+\s*(?:ff?\.?|[页頁章])?",
+    re.IGNORECASE,
+)
 _LABEL = re.compile(
-    rf"(?:(?P<word>{_WORD})[\s.:：#_-]*)?(?P<letters>(?:[^\W\d_]{{1,8}}[\s_.:#-]?)?)"
+    rf"(?:{_WORD}[\s.:：#_-]*){{0,2}}(?P<letters>(?:[^\W\d_]{{1,8}}[\s_.:#-]?)?)"
     rf"(?P<first>\d{{1,4}})(?:{_RANGE_SIGN}(?:(?:{_WORD})?[\s.:：#_-]*)(?P=letters)(?P<last>\d{{1,4}}))?",
     re.IGNORECASE,
 )
-_KEY = re.compile(r"[^\W_][\w.:+'’-]{0,40}")
+_KEY = re.compile(r"[^\W_][\w.:+'’-]{0,40}|[†‡§¶]{1,3}")
 _MAX_RANGE = 99
 _MAX_LETTERS = 2
 
@@ -93,11 +99,9 @@ def normal(label: str) -> str:
     """Return the one form of a label: ``Ref_2`` is ``ref2``, and ``①`` is ``1``."""
     plain = unicodedata.normalize("NFKC", label).casefold()
     ascii_digits = "".join(str(unicodedata.digit(each, each)) for each in plain)
-    parts = [part for part in re.split(r"[\W_]+", ascii_digits) if part]
-    joined = parts[0] if parts else ""
-    for part in parts[1:]:
-        joined += f".{part}" if joined[-1].isdigit() and part[0].isdigit() else part
-    return joined.lstrip("0") if joined.isdigit() and joined.strip("0") else joined
+    numbers = re.sub(r"(?<=\d)[\W_]+(?=\d)", ".", ascii_digits)
+    joined = re.sub(r"(?<!\d)[\W_]+|[\W_]+(?!\d)", "", numbers) or plain
+    return re.sub(r"\A0+(?=\d+\Z)", "", joined)
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,8 +125,8 @@ def labels_in(content: str) -> Labels | None:
     text = re.sub(rf"^\s*{_WORD}\s*[:：]\s*", "", text, flags=re.IGNORECASE).strip(" _()")
     names: list[str] = []
     kinds: set[str] = set()
-    parts = [part for part in _SEPARATOR.split(text) if not _LOCATOR.fullmatch(part)]
-    for part in parts:
+    first, *others = _SEPARATOR.split(text)
+    for part in (first, *(other for other in others if not _LOCATOR.fullmatch(other))):
         if found := _LABEL.fullmatch(part):
             names += _expanded(found)
             kinds.add("word" if found["letters"] else "number")
@@ -146,7 +150,7 @@ def _expanded(label: re.Match[str]) -> Iterator[str]:
 
 _PLAIN_LABEL = (
     rf"(?:{SOURCE_WORD}\s?)?#?[^\W\d_]{{0,4}}\d{{1,4}}(?:\*\*|__)?\s?(?:[.)）、．:：\]]|[-–—|]\s|(?<=\*\*)\s)"
-    r"|[a-z](?:\*\*|__)?[.)]\s|[*†‡§]{1,3}\s"
+    r"|[a-z](?:\*\*|__)?[.)]\s|[*†‡§]{1,3}\s|\d{1,3}\s+(?=(?-i:[^\W\da-zß-ÿ_])|[\"“‘«「《]|https?:)"
 )
 SIGNED_LABEL = "|".join(
     rf"{look.opening}\s*[^{_BRACKETS}\s][^{_BRACKETS}]{{0,40}}?\s*{look.closing}"
@@ -181,8 +185,8 @@ def entry_label(text: str, start: int, end: int) -> EntryLabel | None:
     signed = list(IN_SIGNS.finditer(found["labels"]))
     if not signed:
         names = labels_in(re.sub(r"[.)）、．:：\]|*_\s–—-]+$", "", found["labels"]))
-        look = f"1{found['labels'].strip(' *_')[-1:]}"
-        return EntryLabel(names.names, look, found.end()) if names else None
+        signs = re.sub(r"[\w\s*]", "", found["labels"])
+        return EntryLabel(names.names, f"1{signs[-1:]}", found.end()) if names else None
     names_found: list[str] = []
     for each in signed:
         labels = labels_in(content_of(each))

@@ -43,7 +43,10 @@ async def write_page(path: Path, reports: Sequence[ShownReport]) -> None:
         ResultWriteError: it cannot be written.
     """
     title = ", ".join(report.found.name for report in reports)
-    answers = [(each.project.paths, each.found.name, TASK, ANSWER) for each in reports]
+    # A check that was stopped has no result.
+    answers = [
+        (each.project.paths, each.found.name, TASK, ANSWER) for each in reports if each.found.judge
+    ]
     await write_view(path, title, "checked", list(map(_shown, reports)), answers)
 
 

@@ -35,7 +35,7 @@ _CJK = re.compile(r"[\u3000-\u30ff\u3400-\u9fff\uff00-\uffef]")
 _SMALLER, _LARGER, _NOTE_SIZE = 0.85, 1.12, 0.94
 _WIDE_GAP, _CELL_GAP, _MAX_ROW_LINES, _RISE = 0.8, 0.05, 8, 0.15
 _SAME_LEFT = 1.0
-_BOLD, _MAX_BULLET = 1.2, 0.6
+_BOLD = 1.2
 _LEAST_GAP, _USUAL_GAP, _MOST_GAP = 0.7, 1.2, 2.5
 
 
@@ -148,7 +148,7 @@ def pdf_markdown(data: bytes) -> str:
     for lines, signs in zip(pages, bullets, strict=True):
         for line in lines:
             line.chars[:0] = [sign for sign in signs if _is_bullet_of(line, sign)]
-    sizes = Counter(round(each.height, 1) for each in every if not each.text.isspace())
+    sizes = Counter(round(each.height, 1) for each in every)
     usual = _usual_gap(pages)
     weight = median(each.weight for each in every)
     writer = _Writer(sizes.most_common(1)[0][0], weight, keeps_hyphens=is_browser)
@@ -203,7 +203,7 @@ def _bullets(page: pypdfium2.PdfPage) -> Iterator[_Char]:
 def _is_bullet_of(line: _Line, sign: _Char) -> bool:
     is_level = line.baseline < sign.baseline < line.baseline + line.height / 2
     is_beside = 0 < line.left - sign.right < line.height
-    return is_level and is_beside and sign.height < _MAX_BULLET * line.height
+    return is_level and is_beside
 
 
 def _lines(chars: Iterable[_Char]) -> list[_Line]:
@@ -294,8 +294,7 @@ def _begins_part(part: _Part, line: _Line, edges: dict[int, float], usual: float
     cell = part.cells[-1]
     last, first = cell[-1], cell[0]
     gap = (last.baseline - line.baseline) / last.height
-    is_other = not _SMALLER < line.height / last.height < 1 / _SMALLER
-    if not 0 < gap <= 1.2 * usual or is_other:
+    if not 0 < gap <= 1.3 * usual:
         return True
     if len(part.cells) > 1:
         return abs(line.left - first.left) > line.height
@@ -441,8 +440,7 @@ class _Writer:
             return
         if _CJK.match(last.text) and _CJK.match(first.text):
             return
-        link = last.link if last.link == first.link else ""
-        chars.append(_Char(" ", 0, 0, 0, 0, 0, link))
+        chars.append(_Char(" ", 0, 0, 0, 0, 0, last.link))
 
 
 def _mark_of(part: _Part) -> str:
@@ -457,8 +455,10 @@ def _as_link(shown: str, address: str) -> str:
     name = " ".join(shown.split())
     before = shown[: len(shown) - len(shown.lstrip())]
     after = shown[len(shown.rstrip()) :]
-    if not name or re.match(r"https?:|www\.", name):
-        return f"{before}{address if name else ''}{after}"
+    if not name:
+        return shown
+    if re.match(r"https?:|www\.", name):
+        return f"{before}{address}{after}"
     name = re.sub(r"\A<sup>(.*)</sup>\Z", r"\1", name)
     return f"{before}[{name}](<{address}>){after}"
 

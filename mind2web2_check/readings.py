@@ -46,8 +46,9 @@ _NOT_DESCRIBED = (
     r"|under|per|the|this|each|both|between|during|through|as)\s+)"
 )
 _INDEXED = r"(?:(?:^|[^\w.’'\s]|(?<!\d)\s)[a-zA-Z]|\w_)"
-_NO_BASE = r"(?:^\s*|[⁻⁺\n]|(?<![.!?…。！？؟\"”’»)\]])[ \t])"
-_BASE = rf"(?:(?<![^\W_])(?:[^\W\d_]|(?i:{_any(UNITS)}))|[μµΩ°%])"
+_NO_BASE = r"(?:^\s*|[⁻⁺\n])"
+_BASE = rf"(?:(?<![^\W_])(?:[^\W\d_]|(?i:{_any(UNITS)}))|[μµΩ°])"
+_RAISED = "<sup>1</sup> ¹ ^1^ ^{1} $^1$"
 _NO_YEAR = r"(?<!1[5-9]\d\d)(?<!20\d\d)"
 
 READINGS = (
@@ -55,7 +56,7 @@ READINGS = (
     Reading(
         "counted", "space name+space stop+space", rf"(?<![^\W_])(?i:{_any(COUNTING)}){_ENDS}\s"
     ),
-    Reading("counted", "space name+space stop+space", r"\d\W*\s"),
+    Reading("counted", "space name+space stop+space", rf"\d{_NO_YEAR}\W*\s"),
     Reading(
         "counts", "stop", behind=r"[年月日个個项項种種家亿億万萬千号號位名次人岁大点點つ年월일]"
     ),
@@ -65,6 +66,11 @@ READINGS = (
         "numbered",
         "stop stop+space space name+space",
         rf"(?<![^\W_])(?i:{_any(NUMBERING)})\.?{_ENDS}\s?",
+    ),
+    Reading(
+        "section",
+        "stop comma",
+        rf"(?:^[^\w\n]*|(?i:{_any(NUMBERED | NUMBERING)})s?\.?{_ENDS}\s)[\d.]*\d[.:]",
     ),
     Reading(
         "decimal",
@@ -81,9 +87,10 @@ READINGS = (
     Reading("index", "letter name", r"(?<![^\W_])[a-zA-Z]"),
     Reading("number at the start", "cell", behind=r"(?!\s*(?:\||\n|$))"),
     # Raised numbers.
-    Reading("exponent", "^1^ ^{1} $^1$", rf"(?:\d|{_INDEXED})"),
-    Reading("exponent", "<sup>1</sup> ¹", rf"\d{_NO_YEAR}\n?"),
-    Reading("unit or exponent", "<sup>1</sup> ¹ ^1^ ^{1} $^1$", _BASE),
+    Reading("exponent", _RAISED, r"(?<![\d.,])\d{1,2}\n?"),
+    Reading("exponent", _RAISED, rf"(?<![\d.,])\d{{3,4}}{_NO_YEAR}\n?", behind=r"\s+\w"),
+    Reading("index", "^1^ ^{1} $^1$", _INDEXED),
+    Reading("unit or exponent", _RAISED, _BASE),
     Reading("exponent", "¹", _NO_BASE),
     Reading("exponent", "¹", behind=r"[a-zA-Zß-ÿ]"),
     # Numbers in signs that have other uses.
@@ -102,9 +109,12 @@ READINGS = (
     Reading("code", "[[1]]", mark=r"\[\[\s*\d+\s*,"),
     Reading("values", "[1] {1} (1) （1） ［1］", mark=r"\W*\d+\W+\d", unless=any),
     Reading(
+        "enumeration", "(1) （1）", mark=r"\W1\W", behind=r"\s*\w[^.!?。()（）]*[(（]2[)）]\s*\w"
+    ),
+    Reading(
         "interval",
         "[1] (1)",
-        r"(?i:interval|range|within|∈|\bci:?|=)\s*",
+        r"(?i:interval|range|within|∈|\bci:?|=)(?:\s(?:of|from|was|is))?\s*",
         mark=r"\W*\d+,\s*\d+\W*$",
     ),
 )

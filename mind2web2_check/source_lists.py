@@ -11,8 +11,8 @@ from itertools import chain, groupby, takewhile
 
 from mind2web2.plugin import Address, AddressText
 from mind2web2_check.blocks import PLAIN_HEADING, Block
-from mind2web2_check.labels import EntryLabel, entry_label, is_short, labels_in, normal
-from mind2web2_check.words import is_list_heading
+from mind2web2_check.labels import EntryLabel, entry_label, labels_in, normal
+from mind2web2_check.words import YEAR, is_list_heading
 
 # "High-quality sources", "Most useful sources to start with": lists if most of their lines are
 # addresses.
@@ -31,7 +31,7 @@ _ADDRESS_WORD = re.compile(
 _PROSE = re.compile(
     r"(?=\S+(?:\s+\S+){7}).*[.?!]\Z|.*(?:[^\W\d_]\s?\[\d{1,3}\]\.|\.\s?\[\d{1,3}\])\Z", re.DOTALL
 )
-_YEAR = re.compile(r"\b(?:1[5-9]|20)\d\d[a-z]?\b")
+_YEAR = re.compile(YEAR)
 _MARKUP = re.compile(r"[*_\[\]#]+")
 _SAME_SOURCE = re.compile(
     r"\W*(?:ibid(?:em)?|ebd|ebenda|id(?:em)?|a\.\s?a\.\s?O|loc\.\s?cit|同上|там же)\b",
@@ -41,6 +41,14 @@ _OTHER_NOTE = re.compile(
     r"\b(?:see|cf\.|supra|op\.\s?cit\.|siehe|vgl\.|voir)[\w\s.,(]{0,20}?\b(?:notes?|n\.|nn?|fn\.?|footnote|anm\.|ref\.?)\s*(\d{1,3})",
     re.IGNORECASE,
 )
+# "(accessed 3 May 2024)", ", abgerufen am 3. Mai 2024"
+_ACCESSED = re.compile(
+    r"(?=.{,80}\Z)[\s,;:]*(?:[(（\[][^()（）\[\]]+|(?:[^\W\d_]+\W+){1,3}\d[\d\W]*(?:[^\W\d_]+\W+)?\d+)?[\s)）\].|>*_}]*",
+    re.DOTALL,
+)
+# "1 Title, address": without an address, the number counts something.
+_BARE = "1"
+_LINKED = "[[1]]()"
 _MOSTLY = 0.8
 
 
@@ -86,6 +94,8 @@ class SourceLists:
         for entry in self.entries:
             for label in entry.labels:
                 self._by_label[label].append(entry)
+        for label, entries in [*self._by_label.items()]:
+            self._by_label.setdefault(_of_other_kind(label), entries)
 
     def entry(self, label: str, at: int) -> Entry | None:
         """Return the entry that a mark means.
@@ -94,18 +104,18 @@ class SourceLists:
 
         ``[^1]`` means the footnote 1, if there is one, and ``[1]`` the entry 1 of a list.
         """
-        entries = self._by_label.get(label) or self._by_label.get(_of_other_kind(label), [])
+        entries = self._by_label.get(label, [])
         behind = (entry for entry in entries if entry.start > at)
         return next(chain(behind, entries[-1:]), None)
 
     def has(self, label: str) -> bool:
         """Tell whether a list has an entry with this label."""
-        return label in self._by_label or _of_other_kind(label) in self._by_label
+        return label in self._by_label
 
     @property
     def labels(self) -> frozenset[str]:
         """Return the labels of all entries, those of notes as of other entries."""
-        return frozenset(label.removeprefix("^") for label in self._by_label)
+        return frozenset(self._by_label) - {f"^{label}" for label in self._by_label}
 
 
 def _of_other_kind(label: str) -> str:
@@ -120,7 +130,7 @@ class ListFinder:
         self._text = text
         self._blocks = blocks
         self._by_block = _addresses_by_block(blocks, addresses)
-        self._labels = list(map(self._label, blocks))
+        self._labels = list(map(self._label, range(len(blocks))))
         bare = AddressText(text)
         bare.take(addresses)
         self._bare = bare.rest
@@ -145,16 +155,27 @@ class ListFinder:
         entries = _with_other_notes(self._entries(ordered))
         return SourceLists(tuple(entries), frozenset(ordered), spans, doubtful)
 
-    def _label(self, block: Block) -> EntryLabel | None:
+    def _label(self, index: int) -> EntryLabel | None:
+        block = self._blocks[index]
         if block.kind == "row":
             cell = self._text[block.start : block.end].split("|", maxsplit=1)[0].strip(" *_`[]^")
             labels = labels_in(cell)
-            is_label = labels is not None and is_short(labels)
-            return EntryLabel(labels.names, "| 1 |", block.start) if is_label and labels else None
+            return EntryLabel(labels.names, "| 1 |", block.start) if labels else None
         if block.number:
             return EntryLabel((normal(block.number),), "1.", block.start)
         if block.kind in ("paragraph", "item"):
-            return entry_label(self._text, block.start, block.end)
+            label = entry_label(self._text, block.start, block.end)
+            is_counted = label is not None and label.look == _BARE and not self._by_block[index]
+            return self._linked_label(index) if label is None or is_counted else label
+        return None
+
+    def _linked_label(self, index: int) -> EntryLabel | None:
+        """Return the label of ``[[1]](address) title``."""
+        block = self._blocks[index]
+        for address in self._by_block[index][:1]:
+            labels = labels_in((address.name or "").strip("[]"))
+            if address.start == block.start and labels:
+                return EntryLabel(labels.names, _LINKED, address.end)
         return None
 
     def _section(self, index: int) -> list[int]:
@@ -197,9 +218,9 @@ class ListFinder:
             return False
         first, last = addresses[0], addresses[-1]
         before = self._text[self._start(index) : first.start].strip(" *_|<(")
-        behind = self._text[last.end : self._blocks[index].end].strip(" |.)>*_")
+        behind = self._text[last.end : self._blocks[index].end]
         is_closing = last.name is None or self._blocks[index].kind == "row"
-        return not behind if is_closing else not before
+        return bool(_ACCESSED.fullmatch(behind)) if is_closing else not before
 
     def _start(self, index: int) -> int:
         """Return where the words of a block begin, behind its label."""
@@ -224,11 +245,14 @@ class ListFinder:
 
     def _runs(self) -> Iterator[tuple[int, ...]]:
         """Yield runs of two or more entries whose labels look alike."""
-        looks = [label.look if label else "" for label in self._labels]
+        looks: list[str] = []
+        for index, label in enumerate(self._labels):
+            goes_on = bool(looks) and self._is_address_only(index)
+            looks.append(label.look if label else looks[-1] if goes_on else "")
         for look, group in groupby(range(len(looks)), looks.__getitem__):
             run = tuple(group)
             listed = sum(map(self._is_listed, run))
-            if look and len(run) > 1 and listed >= _MOSTLY * len(run):
+            if look and listed >= _MOSTLY * len(run):
                 yield run
 
     def _entries(self, taken: Sequence[int]) -> Iterator[Entry]:

@@ -221,7 +221,9 @@ def _problem(pages: CacheFileSys, url: str) -> str | None:
     record, failure = pages.capture_record(url), pages.listed_failure(url)
     kinds = [trouble.kind for trouble in record.troubles] if record else []
     if pages.has(url) is None:
-        reason = (record and record.failure) or failure or "not captured"
+        reason = (record and record.failure) or failure
+        if reason is None:
+            return "not opened: the check was stopped before"
         if record and record.is_refused_as_private:
             return f"not opened: {reason} (--allow_private_network opens it)"
         if "there is no host" in reason:

@@ -20,10 +20,9 @@ from mind2web2_check.markup import without_markup
 from mind2web2_check.source_lists import Entry
 from mind2web2_check.words import (
     ABBREVIATION,
-    FIRST_PERSON,
-    OFFER,
     SOURCE_LABELS,
     SOURCE_LINE,
+    TALK,
 )
 
 
@@ -75,7 +74,13 @@ _END = re.compile(
 )
 # Behind a sentence: its marks, its links in brackets and the words that introduce them.
 _RUN = re.compile(
-    rf"(?:[\s\u200b\u2060{_OPAQUE}()（）\[\],;、，·|*†]|</?su[pb]>|(?<![^\W_])(?:{SOURCE_LABELS}\s?[:：]|(?:{SOURCE_LABELS}|(?-i:and)|&)(?=\s?{_OPAQUE})))*",
+    rf"(?:[\s\u200b\u2060{_OPAQUE}()（）\[\],;、，·|*†\\]|</?su[pb]>|(?<![^\W_])(?:{SOURCE_LABELS}\s?[:：]|(?:{SOURCE_LABELS}|(?-i:and)|&)(?=\s?{_OPAQUE})))*",
+    re.IGNORECASE,
+)
+# Each run of signs is tried from its start alone.
+_CLOSING_RUN = re.compile(
+    rf"(?<![\s(（\[])(?:(?:[\s(（\[]++|(?<!{_OPAQUE})){_OPAQUE}++[\s)）\],;、，.]*+"
+    rf"|[\s(（\[]++{SOURCE_LABELS}[:：]?)$",
     re.IGNORECASE,
 )
 _LINKED_RUN = re.compile(rf"[\s{_OPAQUE}{_LINKED}()（）\[\],;、，·|*:：—–-]*")
@@ -214,11 +219,13 @@ class _Statements:
             is_ascii = match[0][0] in ".!?…"
             if is_ascii and after < block.end:
                 is_marked = _OPAQUE in shadow[end:after]
+                is_abbreviation = ABBREVIATION.search(before) is not None
                 if not self._begins_sentence(after, block.end):
+                    # "It is old. [3] says so": the mark is the next sentence's first word.
+                    if is_marked and not is_abbreviation:
+                        yield end, end
                     continue
-                if not is_marked and ABBREVIATION.search(before):
-                    continue
-                if after == end and shadow[end] != _LINKED:
+                if is_abbreviation and not is_marked:
                     continue
             yield end, after
 
@@ -241,10 +248,10 @@ class _Statements:
         for number, group in by_block.items():
             content = self._shadow[self._blocks[number].start : self._blocks[number].end]
             named = SOURCE_LINE.match(content[:_MAX_NAME_CHARS])
-            is_named, rest = named is not None, content[named.end() if named else 0 :]
-            words = _WORD.findall(rest.replace(_LINKED, " "))
+            is_named = named is not None
+            words = _WORD.findall(content.replace(_LINKED, " "))
             citations = [citation for each in group for citation in each.citations]
-            if not citations or len(words) > _MIN_OPEN_WORDS * is_named:
+            if len(words) > _MIN_OPEN_WORDS * is_named:
                 continue
             above = self._above(number, by_block)
             if not above:
@@ -257,7 +264,7 @@ class _Statements:
 
     def _above(self, number: int, by_block: Mapping[int, Sequence[_Segment]]) -> Sequence[_Segment]:
         """Return the sentences of the block above, or all rows of its table."""
-        table = self._blocks[number - 1].table if number else 0
+        table = self._blocks[number - 1].table
         if not table:
             return by_block.get(number - 1, ())
         rows = [at for at in range(number) if self._blocks[at].table == table]
@@ -267,10 +274,7 @@ class _Statements:
         """Tell if a sentence that cites nothing is the agent's own talk or goes with it."""
         first = self._text[group[0].start : group[0].end]
         own = self._text[segment.start : segment.end]
-        return not segment.citations and any(map(self._is_talk, {first, own}))
-
-    def _is_talk(self, text: str) -> bool:
-        return bool(FIRST_PERSON.search(text) or OFFER.search(text))
+        return not segment.citations and any(map(TALK.search, {first, own}))
 
     def _is_statement(self, segment: _Segment) -> bool:
         content = self._shadow[segment.start : segment.end].replace(_OPAQUE, " ")
@@ -279,9 +283,6 @@ class _Statements:
         if segment.citations:
             return words > 0 or _LINKED in content
         block = self._blocks[segment.block]
-        if block.kind == "row":
-            cells = [cell for cell in content.split("|") if _WORD.search(cell)]
-            return len(cells) > 1
         if content.rstrip(" *_").endswith((":", "：", "?", "？")) or (
             BOLD_LINE.fullmatch(content.strip()) and not segment.is_closed
         ):
@@ -321,12 +322,7 @@ def _without_run(content: str) -> str:
     """Return an open sentence without the marks behind it."""
     kept = content.rstrip()
     while True:
-        cut = re.sub(
-            rf"(?:[\s(（\[]*{_OPAQUE}+[\s)）\],;、，.]*|[\s(（\[]+{SOURCE_LABELS}[:：]?)$",
-            "",
-            kept,
-            flags=re.IGNORECASE,
-        ).rstrip(" \n\t([（|")
+        cut = _CLOSING_RUN.sub("", kept).rstrip(" \n\t([（|")
         if cut == kept:
             return kept
         kept = cut

@@ -16,9 +16,16 @@ LIST_HEADINGS = (
     r"|出典|参照|参考|脚注|참고문헌|참고 ?자료|출처|المراجع|المصادر|مراجع|مصادر|מקורות|ביבליוגרפיה|منابع"
     r"|quellen(?:verzeichnis|angaben)?|literatur(?:verzeichnis)?|einzelnachweise|fußnoten|références|bibliographie|notes de bas de page"
     r"|referencias|fuentes|bibliografía|notas|riferimenti|fonti|bibliografia|note|referências|fontes"
-    r"|источники|литература|список "
-    r"литературы|ссылки|примечания|kaynaklar|kaynakça|źródła|bibliografia|przypisy|bronnen"
+    r"|источники|литература|список литературы|ссылки|примечания|список источников|использованн(?:ые источники|ая литература)"
+    r"|kaynaklar|kaynakça|źródła|przypisy|bronnen|källor|referenser|kilder|kildeliste|referanser|lähteet|viitteet"
+    r"|zdroje|források|surse|izvori|джерела|स्रोत|स?न्?दर्भ|संदर्भ|tài liệu tham khảo|nguồn|sumber|referensi|daftar pustaka"
+    r"|fuentes (?:consultadas|utilizadas|citadas)|referencias bibliográficas|referências bibliográficas|sources (?:consultées|citées)"
+    r"|(?:verwendete|weitere) quellen|weiterführende links|sitografia|fonti consultate|قائمة (?:المراجع|المصادر)|المصادر والمراجع"
+    r"|参考链接|参考网址|信息来源|数据来源|参考书目|参考サイト|参考url|引用元|情報源|出典一覧|참고 링크"
 )
+
+# "n.d." stands for a year that is not known.
+YEAR = r"(?:\b(?:1[5-9]|20)\d\d[a-z]?\b|\bn\.\s?d\.)"
 
 _LIST_HEADING = re.compile(
     rf"[\W\d_]*(?:[ivx]+\.\s*)?(?:{LIST_HEADINGS})[\W_]*(?:\([^()]*\))?[\W_]*", re.IGNORECASE
@@ -79,28 +86,26 @@ _LINK_LABELS = (
     r"|siehe|belege?|nachweise?|lien|enlace|referencia|ссылка|链接|参考链接|參考連結|링크|リンク|参照"
 )
 SOURCE_LINE = re.compile(
-    rf"[\W\d_]*(?:{SOURCE_LABELS}\b[^.。:：]{{0,60}}|(?:{_LINK_LABELS})\W{{0,3}}?)[:：]",
+    rf"\s*[—―]|[\W\d_]*(?:{SOURCE_LABELS}\b[^.。:：]{{0,60}}|(?:{_LINK_LABELS})\W{{0,3}}?)[:：]",
     re.IGNORECASE,
 )
 
-FIRST_PERSON = re.compile(
+# The first person, and offers at the start of a sentence.
+TALK = re.compile(
     r"\bI(?:['’](?:ll|ve|m|d)\b| "
     r"(?:will|need|have|can|could|would|should|am|was|found|searched|prioritized|also|focus"
     r"|flag|recommend|propose|looked|want|must|used|tried|did|do|think|believe|now|then|first|next|shall|may|might)\b)"
     r"|\b[Ll]et (?:me|us)\b|\b[Ll]et['’]s\b|我(?:们)?(?:需要|将要?|会先|先|已经|可以|现在|正在|打算|想要?|来)|让我|接下来，?我"
     r"|\b(?:Ich werde|Ich habe|Lassen Sie mich|Je vais|J['’]ai|Laissez-moi|Voy a|He "
     r"encontrado|Déjame|Vou)\b"
-)
-OFFER = re.compile(
-    r"^\W*(?:if (?:helpful|useful|you (?:want|like|tell|need|would|prefer))|would you "
+    r"|^(?i:\W*(?:if (?:helpful|useful|you (?:want|like|tell|need|would|prefer))|would you "
     r"like|(?:please )?let me know|sure[,!.]|certainly[,!.]"
     r"|of course[,!.]|here(?:['’]s| is| are) (?:a|an|the|your|my) "
-    r"[^.]*[:.]$|如果(?:您|你)(?:需要|愿意|希望))",
-    re.IGNORECASE,
+    r"[^.]*[:.]$|如果(?:您|你)(?:需要|愿意|希望)))"
 )
 
 ABBREVIATION = re.compile(
-    r"(?:\b(?:e\.g|i\.e|cf|vs|etc|al|approx|ca|fig|figs|no|nos|vol|dr|mr|mrs|ms|prof|st|jr|sr|inc|ltd|co|corp|dept"
-    r"|est|eq|sec|ch|pp?|ed|eds|rev|art|gen|gov|sen|rep|u\.s|u\.k|e\.u|a\.m|p\.m|ph\.d|z\.b|d\.h|bzw|vgl|nr|bd|mio|mrd|tsd|inkl|exkl|ggf|evtl|max|min|sog|geb|gest|jh|av|env|núm|pág|aprox|mln|mld|tys|тыс|млн|млрд|г|гг|др|ул)|\b[A-Z])\.$",
+    r"(?:\b(?:im|am|vom|zum|zur|seit|bis|ab|beim|der|die|das|dem|den|des)\s\d{1,2}|\b(?:e\.g|i\.e|cf|vs|etc|al|approx|ca|fig|figs|no|nos|vol|dr|mr|mrs|ms|prof|st|jr|sr|inc|ltd|co|corp|dept"
+    r"|est|eq|sec|ch|pp?|ed|eds|rev|art|gen|gov|sen|rep|u\.s|u\.k|e\.u|a\.m|p\.m|ph\.d|z\.b|d\.h|bzw|vgl|nr|bd|mio|mrd|tsd|inkl|exkl|ggf|evtl|max|min|sog|geb|gest|jh|av|env|núm|pág|aprox|mln|mld|tys|тыс|млн|млрд|г|гг|др|ул)|(?<!\d )(?<!> )\b[A-Z])\.$",
     re.IGNORECASE,
 )

@@ -191,8 +191,11 @@ def test_a_budget_that_is_spent_names_each_claim_that_was_not_judged(project: Pr
     assert Path("left.html").stat().st_size > 100_000
 
 
-def test_ctrl_c_while_pages_are_captured_ends_the_command(tmp_path: Path) -> None:
-    """Nothing is judged: each claim is named, and no hint is printed."""
+@pytest.mark.parametrize("key", ["dummy", None])
+def test_ctrl_c_while_pages_are_captured_writes_what_is_known(
+    key: str | None, tmp_path: Path
+) -> None:
+    """Nothing is judged: each claim is named. Without a judge, the pages so far give hints."""
     is_asked, may_answer = threading.Event(), threading.Event()
 
     def hang(_: Request) -> Answer:
@@ -202,11 +205,12 @@ def test_ctrl_c_while_pages_are_captured_ends_the_command(tmp_path: Path) -> Non
 
     with LocalHttp(hang) as site:
         (tmp_path / "lake.md").write_text(f"The lake is deep [1].\n\n[1]: {site.url}/lake\n")
-        command = [sys.executable, "-m", "mind2web2", "check", "lake.md", "--allow_private_network"]
+        command = [sys.executable, "-m", "mind2web2", "check", "lake.md", "-o", "found.json"]
+        command += ["--allow_private_network", *(["-o", "found.html"] if key else [])]
         process = subprocess.Popen(
             command,
             cwd=tmp_path,
-            env=clean_environment(OPENAI_API_KEY="dummy"),
+            env=clean_environment(**({"OPENAI_API_KEY": key} if key else {})),
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
@@ -217,4 +221,10 @@ def test_ctrl_c_while_pages_are_captured_ends_the_command(tmp_path: Path) -> Non
         may_answer.set()
     assert process.returncode == 130, printed
     assert "the same command continues from here.\n" in printed
-    assert "\nNOT JUDGED: The lake is deep.\n" in printed
+    found = json.loads((tmp_path / "found.json").read_text())
+    if key:
+        assert "\nNOT JUDGED: The lake is deep.\n" in printed
+        assert found["not_judged"] == ["The lake is deep."]
+        assert (tmp_path / "found.html").stat().st_size > 100_000
+    else:
+        assert [each["kind"] for each in found] == ["unreachable source"]

@@ -9,6 +9,7 @@ server kills the process.
 from __future__ import annotations
 
 import contextlib
+import math
 import os
 import selectors
 import signal
@@ -28,6 +29,8 @@ START = struct.Struct(">Q")
 TOO_LARGE = "memory"
 # Between two checks, a process that fills memory at full speed takes some 100 MB more.
 _CHECK_EVERY_S = 0.05
+# Faster than any process takes memory: one that is far from its limit is checked less often.
+_MOST_BYTES_PER_S = 8 * 1024**3
 # Memory that does not copy a file: the process's own, shared memory, swapped out memory.
 _COUNTED = ("RssAnon:", "RssShmem:", "VmSwap:")
 # Far more than this process ever opens; the system's own limit may be huge.
@@ -36,13 +39,27 @@ _MAX_FILES = 65_536
 
 @dataclass(slots=True)
 class _Child:
-    """A process, as the fork server knows it."""
+    """A process, as the fork server knows it.
+
+    Args:
+        check_s: the time of its next check.
+        kill_s: when it is killed, if it is unwanted.
+    """
 
     pid: int
     liveness: socket.socket
     memory_bytes: int
     is_too_large: bool = False
-    unwanted_s: float | None = None
+    check_s: float = 0.0
+    kill_s: float = math.inf
+
+    def check(self, now_s: float) -> None:
+        """Kill the process if it takes too much memory, or has been unwanted for long enough."""
+        room_bytes = self.memory_bytes - _memory_taken(self.pid)
+        self.is_too_large |= room_bytes < 0
+        if self.is_too_large or now_s >= self.kill_s:
+            _kill(self.pid)
+        self.check_s = now_s + max(_CHECK_EVERY_S, room_bytes / _MOST_BYTES_PER_S)
 
 
 class ForkLoop:
@@ -74,13 +91,9 @@ class ForkLoop:
 
     def run(self) -> None:
         """Serve until the other end of the control socket is closed."""
-        next_check_s = 0.0
         while True:
-            ready = self._selector.select(_CHECK_EVERY_S if self._children else None)
-            if time.monotonic() >= next_check_s:
-                self._kill_too_large()
-                self._kill_unwanted()
-                next_check_s = time.monotonic() + _CHECK_EVERY_S
+            ready = self._selector.select(self._until_check_s())
+            self._check_children()
             for key, _ in ready:
                 if key.fileobj is self._wake:
                     self._reap()
@@ -136,20 +149,20 @@ class ForkLoop:
         """Note that the parent closed a process's liveness socket."""
         if child.pid in self._children:  # else it ended at the same moment and is reaped already
             self._selector.unregister(child.liveness)
-            child.unwanted_s = time.monotonic()
-            self._kill_unwanted()
+            child.kill_s = time.monotonic() + self._grace_s
+            child.check_s = min(child.check_s, child.kill_s)
 
-    def _kill_unwanted(self) -> None:
-        for child in self._children.values():
-            since_s = child.unwanted_s
-            if since_s is not None and time.monotonic() >= since_s + self._grace_s:
-                _kill(child.pid)
+    def _until_check_s(self) -> float | None:
+        """Return the seconds until the next check; ``None`` without a process."""
+        if not self._children:
+            return None
+        return min(child.check_s for child in self._children.values()) - time.monotonic()
 
-    def _kill_too_large(self) -> None:
+    def _check_children(self) -> None:
+        now_s = time.monotonic()
         for child in self._children.values():
-            if not child.is_too_large and _memory_taken(child.pid) > child.memory_bytes:
-                child.is_too_large = True
-                _kill(child.pid)
+            if now_s >= child.check_s:
+                child.check(now_s)
 
     def _kill_all(self) -> None:
         until_s = time.monotonic() + self._grace_s

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from mind2web2.capture.page.documents import FetchedDocument as FetchedDocument
     from mind2web2.cli.address_crawl import AddressCrawl as AddressCrawl
     from mind2web2.cli.console import PlainConsole as PlainConsole
-    from mind2web2.cli.evaluation import AgentEvaluation as AgentEvaluation
+    from mind2web2.cli.evaluate import AgentEvaluation as AgentEvaluation
     from mind2web2.cli.options import Subcommands as Subcommands
     from mind2web2.cli.options import settings_of as settings_of
     from mind2web2.errors import Mind2Web2Error as Mind2Web2Error
@@ -96,7 +96,7 @@ HOMES = {
     "FetchedDocument": "mind2web2.capture.page.documents",
     "AddressCrawl": "mind2web2.cli.address_crawl",
     "PlainConsole": "mind2web2.cli.console",
-    "AgentEvaluation": "mind2web2.cli.evaluation",
+    "AgentEvaluation": "mind2web2.cli.evaluate",
     "settings_of": "mind2web2.cli.options",
     "Subcommands": "mind2web2.cli.options",
     "Mind2Web2Error": "mind2web2.errors",

@@ -33,9 +33,8 @@ from mind2web2.cli.options import load_function
 from mind2web2.cli.results.tables import removed_tasks_text
 from mind2web2.errors import ResultWriteError, UsageError
 from mind2web2.judge.caching import CachingJudge
-from mind2web2.judge.other_agents import stores_of_others
 from mind2web2.judge.protocol import AskedQuestion
-from mind2web2.judge.store import STORE_NAME
+from mind2web2.judge.store import STORE_NAME, stores_of_others
 from mind2web2.judge.usage import RunUsage
 from mind2web2.results.agent_summary import AgentSummary
 from mind2web2.results.answers import AnswerJob, RunFolders, TaskWork

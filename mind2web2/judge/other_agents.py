@@ -19,7 +19,6 @@ from pydantic import ValidationError
 from mind2web2.judge.judgment import Judgment
 from mind2web2.judge.store import (
     COUNTING,
-    STORE_NAME,
     ForeignContentError,
     JudgmentStore,
     missing_columns,
@@ -32,12 +31,6 @@ _COLUMNS = tuple(Judgment.model_fields)
 # Gates belong to one run, and the answers of services change with time.
 _SHARED = ("verify", "extract", "script")
 _BUSY_TIMEOUT_S = 5.0
-
-
-def stores_of_others(results_root: Path, agent_name: str) -> list[Path]:
-    """Return the stores of the other agents below a results root."""
-    paths = results_root.glob(f"[!.]*/{STORE_NAME}")
-    return sorted(path for path in paths if path.parent.name != agent_name and path.is_file())
 
 
 class SharingJudgmentStore(JudgmentStore):

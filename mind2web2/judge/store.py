@@ -44,6 +44,12 @@ OWN_STORE = (
 NAMED_FILE = "name another file with --judgments, such as an export, or evaluate with a judge"
 
 
+def stores_of_others(results_root: Path, agent_name: str) -> list[Path]:
+    """Return the stores of the other agents below a results root."""
+    paths = results_root.glob(f"[!.]*/{STORE_NAME}")
+    return sorted(path for path in paths if path.parent.name != agent_name and path.is_file())
+
+
 class ForeignContentError(sqlite3.DatabaseError):
     """The file is an SQLite database, but not a store of judgments."""
 

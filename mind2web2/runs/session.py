@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING
 from mind2web2.errors import JudgmentStoreError
 from mind2web2.judge.caching import CachingJudge
 from mind2web2.judge.check_record import CheckRecord, last_check
-from mind2web2.judge.other_agents import SharingJudgmentStore
 from mind2web2.judge.protocol import QuestionObserver
 from mind2web2.judge.spec import JudgeSpec
 from mind2web2.judge.store import JudgmentStore
@@ -182,7 +181,12 @@ def _store(settings: RunSettings, judgments: Path | None, others: Sequence[Path]
         return JudgmentStore(None, most=_MAX_JUDGMENTS_IN_MEMORY)
     if settings.is_replay:
         return open_for_replay(replayed_file(settings, judgments))
-    return SharingJudgmentStore(judgments, others) if others else JudgmentStore(judgments)
+    if not others:
+        return JudgmentStore(judgments)
+    sharing: JudgmentStore = import_module("mind2web2.judge.other_agents").SharingJudgmentStore(
+        judgments, others
+    )
+    return sharing
 
 
 def replayed_file(settings: RunSettings, judgments: Path) -> Path:

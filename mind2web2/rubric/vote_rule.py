@@ -54,9 +54,7 @@ def outcome(votes: Sequence[bool], num_trials: int) -> bool | None:
 
 
 def trials_needed(votes: Sequence[bool], num_trials: int) -> int:
-    """Return how many further trials are needed in any case, so that they can be asked together."""
-    if outcome(votes, num_trials) is not None:
-        return 0
+    """Return how many further trials undecided votes need in any case, to be asked together."""
     if not votes:
         return min(FIRST_VOTES, num_trials)
     return num_trials // 2 + 1 - max(sum(votes), len(votes) - sum(votes))

@@ -66,8 +66,7 @@ class WrittenNode(BaseModel):
     @property
     def is_passed(self) -> bool:
         """Tell whether a leaf's own verdict is that it passed."""
-        node_before = self.superseded or self
-        return node_before.status == "passed"
+        return self.verdict.status == "passed"
 
     @property
     def verdict(self) -> Outcome:

@@ -81,9 +81,8 @@ class ClaimJudging:
         num_trials = most_votes(verification.num_trials, self.context.votes)
         verification = replace(verification, num_trials=num_trials)
         if not urls:
-            votes, _ = await self._ask_votes(verification, None)
-            evidence = evidence_of(verification, "judge", votes=votes)
-            return _decision(votes, verification), evidence
+            is_supported, votes, _ = await self._ask_votes(verification, None)
+            return is_supported, evidence_of(verification, "judge", votes=votes)
         checks = await self._checks(verification, urls)
         if checks[-1].outcome == "supported":
             return True, evidence_of(verification, "judge", pages=checks)
@@ -138,15 +137,14 @@ class ClaimJudging:
         self, verification: Verification, url: str, *, others_may_decide: bool
     ) -> PageCheck:
         try:
-            votes, shown = await self._ask_votes(
+            is_supported, votes, shown = await self._ask_votes(
                 verification, url, others_may_decide=others_may_decide
             )
         except CaptureError as error:
             return PageCheck(url=url, outcome="unavailable", reason=str(error))
-        supported = _decision(votes, verification)
         return PageCheck(
             url=url,
-            outcome="supported" if supported else "not_supported",
+            outcome="supported" if is_supported else "not_supported",
             page=None if shown is None else shown.evidence_record(),
             votes=votes,
         )
@@ -157,10 +155,10 @@ class ClaimJudging:
         url: str | None,
         *,
         others_may_decide: bool = False,
-    ) -> tuple[tuple[Vote, ...], PreparedPage | None]:
-        """Return the votes that decide about a page, or without one about the answer.
+    ) -> tuple[bool, tuple[Vote, ...], PreparedPage | None]:
+        """Return whether a page, or without one the answer, supports the claim.
 
-        Also return the page as the judge was shown it with the last of them.
+        Also return the votes, and the page as the judge was shown it with the last of them.
 
         Raises:
             CaptureError: the page is unavailable.
@@ -169,21 +167,24 @@ class ClaimJudging:
         if url is not None:
             page = await self.context.page(url, verification.use_screenshot)
         votes: list[Vote] = []
+        opinions: list[bool] = []
         shown = page
         # All votes are on the same question.
         messages = cache(partial(self._messages, verification))
         most = verification.num_trials
-        while needed := trials_needed([vote.supported for vote in votes], most):
-            trials = range(len(votes) + 1, len(votes) + needed + 1)
+        while (is_supported := outcome(opinions, most)) is None:
+            last_trial = len(votes) + trials_needed(opinions, most)
+            trials = range(len(votes) + 1, last_trial + 1)
             cast = await all_or_first_error(
                 self._cast(verification, page, messages, trial, others_may_decide)
                 for trial in trials
             )
             votes += [vote for vote, _ in cast]
+            opinions = [vote.supported for vote in votes]
             answered = cast[-1][1]
             # A page that was cut for the judge's context stays so.
             page, shown = answered.page, answered.shown
-        return tuple(votes), shown
+        return is_supported, tuple(votes), shown
 
     def _messages(
         self, verification: Verification, shown: PreparedPage | None
@@ -229,10 +230,6 @@ class ClaimJudging:
             judgment=answered.reply.judgment,
         )
         return vote, answered
-
-
-def _decision(votes: Sequence[Vote], verification: Verification) -> bool:
-    return outcome([vote.supported for vote in votes], verification.num_trials) is True
 
 
 def _is_supported(checks: Sequence[PageCheck | JudgmentMissingError]) -> bool:

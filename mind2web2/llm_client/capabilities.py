@@ -15,8 +15,9 @@ from mind2web2.llm_client.messages import (
     in_turns,
     with_content_as_text,
     with_fewer_images,
+    with_text_at_end,
 )
-from mind2web2.llm_client.structured_output import TemplateSchema
+from mind2web2.llm_client.structured_output import TemplateSchema, schema_text
 from mind2web2.llm_client.transport import (
     OutputMode,
     WireRequest,
@@ -86,11 +87,14 @@ class Capabilities:
             messages = with_content_as_text(messages)
         if not self._takes(model, _TURNS):
             messages = in_turns(messages)
+        mode = self._mode(model, schema)
+        if schema is not None and (mode.shows_schema or model in self._read_schemas):
+            messages = with_text_at_end(messages, schema_text(schema))
         takes_temperature = not is_reasoning_model(model) and self._takes(model, "temperature")
         return WireRequest(
             model=model,
             messages=messages,
-            mode=self._mode(model, schema),
+            mode=mode,
             schema=schema,
             temperature=temperature if takes_temperature else None,
             reasoning_effort=request.reasoning_effort,
@@ -98,10 +102,6 @@ class Capabilities:
             extra=request.extra,
             name=request.name,
         )
-
-    def shows_schema(self, wire: WireRequest) -> bool:
-        """Return whether a request shows its schema in its text."""
-        return wire.mode.shows_schema or wire.model in self._read_schemas
 
     def show_schema(self, model: str) -> None:
         """Show schemas to a model from now on, whose reply did not fit one."""

@@ -9,7 +9,6 @@ import asyncio
 import logging
 import re
 from collections.abc import Sequence
-from dataclasses import replace
 from functools import partial
 from typing import Any, cast
 
@@ -40,7 +39,6 @@ from mind2web2.llm_client.messages import (
     checked_messages,
     image_urls,
     text_of,
-    with_text_at_end,
 )
 from mind2web2.llm_client.retries import (
     SECOND_CONNECTION_S,
@@ -53,7 +51,6 @@ from mind2web2.llm_client.structured_output import (
     read_reply,
     repair_messages,
     schema_of,
-    schema_text,
 )
 from mind2web2.llm_client.transport import (
     Transport,
@@ -268,11 +265,6 @@ class _Exchange:
         """Send the messages in the best form that the server accepts."""
         while True:
             wire = self._capabilities.wire(self._request, messages, self._schema)
-            if self._schema is not None and self._capabilities.shows_schema(wire):
-                wire = replace(
-                    wire,
-                    messages=with_text_at_end(wire.messages, schema_text(self._schema)),
-                )
             try:
                 completion = await self._attempts.send(partial(self._transport.send, wire))
             except RequestFailedError as failure:

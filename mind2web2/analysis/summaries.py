@@ -192,7 +192,7 @@ def _task_entries(
     failed: Mapping[str, str],
 ) -> tuple[list[ScoredAnswer], list[TaskEntry]]:
     facts = TaskFacts(folder)
-    judged = judged_answers(folder, facts)
+    judged = judged_answers(facts)
     facts.write()
     names = judged.keys() if answer_names is None else set(answer_names)
     current = sorted(names | unscored.keys() | failed.keys(), key=natural_key)

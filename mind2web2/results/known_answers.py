@@ -42,7 +42,7 @@ def task_answers(output_dir: Path, agent_name: str, task_id: str) -> list[Scored
     result files, and answers that were found unscored since.
     """
     folder = output_dir / agent_name / task_id
-    answers = judged_answers(folder)
+    answers = judged_answers(TaskFacts(folder))
     for name in (SUMMARY_NAME, UNSCORED_NAME):
         for entry in read_entries(folder / name):
             _apply_entry(answers, entry, folder)
@@ -69,21 +69,18 @@ def _apply_entry(answers: dict[str, ScoredAnswer], entry: TaskEntry, folder: Pat
         )
 
 
-def judged_answers(folder: Path, facts: TaskFacts | None = None) -> dict[str, ScoredAnswer]:
-    """Return the judged answers of a task by name, from their newest results.
-
-    Args:
-        facts: of the task, to be written afterwards.
-    """
-    facts = facts or TaskFacts(folder)
+def judged_answers(facts: TaskFacts) -> dict[str, ScoredAnswer]:
+    """Return the judged answers of a task by name, from their newest results."""
+    folder = facts.folder
     return {
-        f"{stem}.md": _judged_answer(folder, stem, facts)
+        f"{stem}.md": _judged_answer(facts, stem)
         for stem in folder_names(folder)
         if (folder / stem / "results").is_dir() or (folder / stem / f"{stem}.md").is_file()
     }
 
 
-def _judged_answer(folder: Path, stem: str, facts: TaskFacts) -> ScoredAnswer:
+def _judged_answer(facts: TaskFacts, stem: str) -> ScoredAnswer:
+    folder = facts.folder
     words = word_count(folder / stem / f"{stem}.md")
     results_dir = results_dir_of(folder, stem)
     newest = newest_result_name(results_dir)

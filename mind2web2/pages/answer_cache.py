@@ -131,6 +131,10 @@ class AnswerCache(CacheFileSys):
                 yield target
 
 
+# The name that scripts know, in messages about them.
+AnswerCache.__name__ = CacheFileSys.__name__
+
+
 def run_cache(cache: PageCache | None) -> AnswerCache | None:
     """Return a cache as the one that a run hands to a script.
 

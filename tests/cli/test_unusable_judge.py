@@ -125,7 +125,7 @@ def test_stored_judgments_need_no_server(project):
         (
             status(404, "no such model"),
             ["local-judge"],
-            "has no model o4-mini; did you mean local-judge?",
+            "has no model o4-mini; it has local-judge",
         ),
         (
             status(404, "no such model"),

@@ -63,7 +63,7 @@ HEADER = """\
 import logging, math, operator, os, pathlib, subprocess, sys
 sys.path.insert(0, str(pathlib.Path(__file__).parent / "helpers"))
 from mind2web2 import Evaluator
-from mind2web2.rubric.node import blocks
+from mind2web2.rubric.node import VerificationNode, blocks
 
 
 class Count(logging.Handler):
@@ -105,7 +105,7 @@ GOOD = '    ev.add_custom_node({}, "good", "as in sequential execution", root, c
 # The script's body and its score.
 CASES = {
     "blocks": (
-        f"{FALSE}    free = not list(blocks(None, [root]))\n"
+        f"{FALSE}    free = not list(blocks(VerificationNode(id='x', desc='x'), [root]))\n"
         '    ev.add_custom_node(free, "ok", "none blocks", root, critical=False)\n',
         0.0,
     ),

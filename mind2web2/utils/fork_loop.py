@@ -54,12 +54,16 @@ class _Child:
     kill_s: float = math.inf
 
     def check(self, now_s: float) -> None:
-        """Kill the process if it takes too much memory, or has been unwanted for long enough."""
-        room_bytes = self.memory_bytes - _memory_taken(self.pid)
-        self.is_too_large |= room_bytes < 0
-        if self.is_too_large or now_s >= self.kill_s:
+        """Kill the process if it has been unwanted for long enough, or takes too much memory."""
+        if now_s >= self.kill_s:
+            self.check_s = now_s + _CHECK_EVERY_S
             _kill(self.pid)
+            return
+        room_bytes = self.memory_bytes - _memory_taken(self.pid)
         self.check_s = now_s + max(_CHECK_EVERY_S, room_bytes / _MOST_BYTES_PER_S)
+        if room_bytes < 0:
+            self.is_too_large = True
+            _kill(self.pid)
 
 
 class ForkLoop:
@@ -149,8 +153,9 @@ class ForkLoop:
         """Note that the parent closed a process's liveness socket."""
         if child.pid in self._children:  # else it ended at the same moment and is reaped already
             self._selector.unregister(child.liveness)
-            child.kill_s = time.monotonic() + self._grace_s
-            child.check_s = min(child.check_s, child.kill_s)
+            now_s = time.monotonic()
+            child.kill_s = now_s + self._grace_s
+            child.check(now_s)
 
     def _until_check_s(self) -> float | None:
         """Return the seconds until the next check; ``None`` without a process."""

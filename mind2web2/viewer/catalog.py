@@ -349,7 +349,12 @@ class Catalog:
             and path.stat().st_mtime_ns >= max((entry[1] for entry in state), default=0)
         ):
             try:
-                return AgentSummary.read(json.loads(read_regular_file(path)))
+                summary = AgentSummary.read(json.loads(read_regular_file(path)))
+                # `metrics --task_id` writes the figures of a few tasks.
+                if summary.tasks.keys() >= {
+                    each.task_id for each in answers if each.score is not None
+                }:
+                    return summary
             except (OSError, ValueError, KeyError, TypeError):
                 pass  # of an older version or another tool
         return stored_metrics(self.paths.eval_results_root, agent, answers)

@@ -12,6 +12,8 @@ from projects import ClaimJudge, Project, call, evaluate, read_json
 
 from mind2web2.analysis.summaries import generate_result_summary
 from mind2web2.cli import main
+from mind2web2.utils.path_config import PathConfig
+from mind2web2.viewer.catalog import Catalog
 
 AGAIN = "mind2web2 evaluate bot"
 
@@ -406,3 +408,24 @@ def test_figures_by_tag(tmp_path):
     assert "bot, tag price: 50% of its leaves passed (2 leaves of 1 answer, 1 task)" in shown
     [figure] = json.loads(call(main, "metrics", "bot", "--by_tag", "--json").stdout)["by_tag"]
     assert (figure["tag"], figure["passed"]) == ("price", 0.5)
+
+
+def test_a_task_without_results_is_no_zero(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for agent in ("bot", "other"):
+        add_agent(tmp_path, agent)
+    for words in (["metrics", "bot"], ["compare", "bot", "other"]):
+        run = call(main, *words, "--task_id", "no_such_task")
+        assert (run.returncode, "no results of task no_such_task; found: " in run.stderr) == (
+            2,
+            True,
+        )
+
+
+def test_figures_of_one_task_are_not_shown_as_the_agents(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    add_agent(tmp_path, "bot")
+    assert call(main, "metrics", "bot").returncode == 0
+    whole = Catalog(PathConfig(tmp_path), ["bot"]).overview()["agents"][0]["metrics"]
+    assert call(main, "metrics", "bot", "--task_id", "task_1").returncode == 0
+    assert Catalog(PathConfig(tmp_path), ["bot"]).overview()["agents"][0]["metrics"] == whole

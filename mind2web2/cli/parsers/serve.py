@@ -31,7 +31,7 @@ Score single answers over HTTP until Ctrl-C, for training runs and other program
 
 Status 200 comes with the score, the tree and the evidence. Status 503 means that judge, script, page or
 budget failed, with the reason; it says nothing about the answer. Status 400 means bad input. There are also
-POST /scores, GET /health and GET /metrics (Prometheus).
+POST /scores and GET /health.
 """
 
 

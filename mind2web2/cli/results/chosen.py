@@ -2,15 +2,30 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from pathlib import Path
+
 from mind2web2.benchmark.task_lists import Task, read_task_list
+from mind2web2.errors import UsageError
 from mind2web2.runs.settings import RunSettings
-from mind2web2.utils.names import check_name
+from mind2web2.utils.names import check_name, did_you_mean, name_list
 
 
-def chosen_tasks(settings: RunSettings) -> list[str] | None:
-    """Return the tasks of ``--task_list`` and ``--task_id``, ``None`` without either."""
+def chosen_tasks(settings: RunSettings, agents: Iterable[Path]) -> list[str] | None:
+    """Return the tasks of ``--task_list`` and ``--task_id``, ``None`` without either.
+
+    Args:
+        agents: the folders of the agents' results.
+
+    Raises:
+        UsageError: no agent has results of a task that ``--task_id`` names.
+    """
     named = [check_name("task", task_id) for task_id in settings.task_ids]
     listed = [task.task_id for task in _listed(settings)]
+    known = {path.name for folder in agents for path in folder.glob("[!.]*/")}
+    if unknown := sorted(set(named) - known):
+        cure = did_you_mean(unknown[0], known, f"found: {name_list(known)}")
+        raise UsageError(f"no results of task {unknown[0]}; {cure}")
     return list(dict.fromkeys(listed + named)) or None
 
 

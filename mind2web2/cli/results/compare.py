@@ -37,9 +37,8 @@ def run(options: argparse.Namespace) -> int:
                 "--why tests nothing: leave out --fail_if_worse, --corrected and --allow_unfair"
             )
         explain = load_function("mind2web2_trust.why.command:run")
-        status: int = explain(
-            options, [_results_folder(settings, name) for name in names], chosen_tasks(settings)
-        )
+        sides = [_results_folder(settings, name) for name in names]
+        status: int = explain(options, sides, chosen_tasks(settings, sides))
         return status
     if options.changes or options.ask or options.estimate:
         raise UsageError("--with, --ask and --estimate go with --why")
@@ -47,8 +46,8 @@ def run(options: argparse.Namespace) -> int:
         raise UsageError(
             f"name at least two agents, each one once: {program()} compare {names[0]} OTHER_AGENT"
         )
-    task_ids = chosen_tasks(settings)
     folders = {name: _results_folder(settings, name) for name in names}
+    task_ids = chosen_tasks(settings, folders.values())
     agents = {name: agent_answers(folder.parent, folder.name) for name, folder in folders.items()}
     ranked = ranking(
         list(agents.items()),

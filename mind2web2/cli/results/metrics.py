@@ -58,7 +58,7 @@ def run(options: argparse.Namespace) -> int:
     paths = settings.paths
     if settings.eval_version is not None:
         paths.script_versions()  # raises where the version does not exist
-    task_ids = chosen_tasks(settings)
+    task_ids = chosen_tasks(settings, [paths.eval_results_root / name for name in names])
     console = PlainConsole()
     with console.show_warnings():
         agents = [_report_agent(options, settings, name, task_ids) for name in names]

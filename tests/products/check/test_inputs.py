@@ -133,3 +133,10 @@ def test_a_report_that_unfolds_without_end_is_refused(tmp_path: Path) -> None:
 )
 def test_emphasis_is_no_part_of_the_words(written: str, shown: str) -> None:
     assert without_markup(written) == shown
+
+
+@pytest.mark.parametrize("name", ["report.pdf", "report.docx"])
+def test_a_file_that_is_not_what_its_name_says_is_refused(tmp_path: Path, name: str) -> None:
+    (tmp_path / name).write_text("The dam is old [1].")
+    with pytest.raises(UsageError, match=f"it is no {name.partition('.')[2].upper()} file"):
+        report_in(str(tmp_path / name))

@@ -13,7 +13,7 @@ from mind2web2.cli.console import (
 from mind2web2.cli.displays import duration_text, totals_text
 from mind2web2.cli.results.tables import print_metrics
 from mind2web2.judge.caching import CachingJudge
-from mind2web2.judge.usage import RunUsage, TaskUsage
+from mind2web2.judge.usage import RunUsage
 from mind2web2.llm_client.chat import Usage
 from mind2web2.results.agent_summary import AgentSummary
 from mind2web2.results.answers import RunFolders, TaskWork
@@ -30,17 +30,6 @@ log = logging.getLogger(__name__)
 OVERWRITE_CONTINUED = (
     "The same command asks everything again from the start. Answers without a new result keep "
     "their earlier one."
-)
-
-_USAGE_COLUMNS = (
-    "asked",
-    "requests",
-    "tokens in",
-    "cached",
-    "out",
-    "cost",
-    "reused",
-    "saved",
 )
 
 
@@ -93,7 +82,7 @@ def print_run(console: PlainConsole, run: RunReport) -> None:
             console.print_line(f"Note: {task.task_id}: {problem}")
     judge = run.judge
     if not run.is_quiet:
-        print_usage(console, judge.usage)
+        print_unreported(console, judge.usage)
         print_spent_for_nothing(console, judge.spent_for_nothing)
     console.print_line(
         f"{judge.in_words()}. {totals_text(judge.usage)}.",
@@ -152,16 +141,6 @@ def print_scores(
     console.print_table("Scores", headings, rows, texts=("script", "answers"))
 
 
-def print_usage(console: PlainConsole, usage: RunUsage) -> None:
-    """Print the judge's use in one line; nothing where no judge was asked."""
-    total = usage.total()
-    if total.asked.requests:
-        cells = zip(_USAGE_COLUMNS, _usage_cells(total), strict=True)
-        amounts = ", ".join(f"{column} {cell}" for column, cell in cells)
-        console.print_line(f"Judge use: {amounts}")
-    print_unreported(console, usage)
-
-
 def print_spent_for_nothing(console: PlainConsole, usage: Usage) -> None:
     """Print what lookahead asked about leaves that were skipped; nothing if that was none."""
     if usage.judgments:
@@ -179,19 +158,6 @@ def print_unreported(console: PlainConsole, usage: RunUsage) -> None:
             "because they were stopped, timed out or were answered without a count. They may be "
             "billed, and the totals leave them out.",
         )
-
-
-def _usage_cells(task: TaskUsage) -> Sequence[str]:
-    asked, reused = task.asked, task.reused
-    tokens = (asked.input_tokens, asked.cached_tokens, asked.output_tokens)
-    counts = (asked.judgments, asked.requests, *tokens)
-    saved = _cost(reused) if reused.judgments else "-"
-    return (
-        *(f"{count:,}" for count in counts),
-        _cost(asked),
-        f"{reused.judgments:,}",
-        saved,
-    )
 
 
 def _cost(usage: Usage) -> str:

@@ -121,11 +121,7 @@ def test_the_use_of_a_run_is_printed_and_kept(hill, server):
     [result] = project.result_paths(task="hill")
     result.unlink()
     run = evaluate(server)
-    lines = [line for line in run.stdout.splitlines() if line.startswith("Judge use: ")]
-    lake = "asked 80, requests 80, tokens in 160,000, cached 0, out 40,000, cost $0.8000"
-    assert lines == [
-        f"Judge use: {lake}, reused 2, saved $0.0200",
-    ]
+    assert "80 judgments asked, 2 reused, 200,000 tokens, $0.8000." in run.stdout
     kept = read_json(project.results / "usage.json")
     assert [one["asked"]["judgments"] for one in kept["runs"]] == [2, 80]
     assert kept["newest_run"]["tasks"].keys() == {"hill", TASK}

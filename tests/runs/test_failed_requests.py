@@ -23,7 +23,7 @@ from servers.judge_server import (
 
 from mind2web2.cli.console import PlainConsole
 from mind2web2.cli.displays import totals_text
-from mind2web2.cli.evaluate_report import print_usage
+from mind2web2.cli.evaluate_report import print_unreported
 from mind2web2.errors import (
     ContextTooLongError,
     JudgeAccessError,
@@ -157,7 +157,7 @@ async def test_requests_without_reported_tokens_are_counted(faults, tokens, unto
     newest = json.loads((tmp_path / USAGE_NAME).read_text(encoding="utf-8"))["newest_run"]
     assert newest["tasks"]["lake"]["asked"]["untold_requests"] == untold
     console = PlainConsole(file=io.StringIO(), width=200)
-    print_usage(console, run.usage)
+    print_unreported(console, run.usage)
     assert (
         "the server did not report the tokens of 1 request," in console.file.getvalue()
     ) is bool(untold)

@@ -97,6 +97,8 @@ MAX_CALLS_PER_WORKER = 200
 
 # A process that has not started by then never will.
 _START_TIMEOUT_S = 300.0
+# An idle process ends in milliseconds.
+_END_GRACE_S = 2.0
 _NOT_STARTED = f"did not start within {_START_TIMEOUT_S:g} s"
 
 
@@ -158,8 +160,10 @@ class _Worker:
         return succeeded, outcome
 
     def close(self) -> None:
-        """End the process."""
+        """Let the process end, as it does when its connection is closed."""
         self._connection.close()
+        self.process.connection.close()
+        self.process.end(_END_GRACE_S)
         self.process.close()
 
 

@@ -1,4 +1,4 @@
-"""What an evaluation of an agent's answers by a command is made of."""
+"""The plan of a command that evaluates an agent's answers."""
 
 from __future__ import annotations
 

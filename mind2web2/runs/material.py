@@ -23,7 +23,7 @@ from mind2web2.utils.path_config import PathConfig, script_in
 
 @dataclass(frozen=True)
 class Material:
-    """What one answer's score is made from.
+    """The material of one answer's score.
 
     Args:
         script: the file that judges it, ``None`` where it is gone.

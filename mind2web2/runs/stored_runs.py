@@ -35,7 +35,7 @@ from mind2web2.runs.session import budget_of, judge_client
 from mind2web2.runs.settings import RunSettings
 from mind2web2.verification.run_questions import BinaryEvalResult
 
-# What is done where a judgment is missing: it is asked for, or each such claim passes or fails.
+# A missing judgment is asked for, or its claim passes or fails.
 Missing = Literal["asked", "passes", "fails"]
 
 
@@ -98,7 +98,7 @@ class RunAgain:
     missing: frozenset[str] = frozenset()
 
 
-class StoredRuns:
+class StoredRuns(ScriptRuns):
     """Runs scripts on answers again, from the judgments of one store."""
 
     def __init__(
@@ -108,9 +108,9 @@ class StoredRuns:
         judges: Mapping[JudgeRecord, CachingJudge],
         requests: int,
     ) -> None:
+        super().__init__(folder, requests)
         self._store = store
         self._judges = judges
-        self._runs = ScriptRuns(folder, requests)
 
     @classmethod
     @contextmanager
@@ -144,11 +144,7 @@ class StoredRuns:
             asked = {record: _asked_judge(record, asking, store) for record in judges}
             yield cls(folder, store, asked, asking.max_llm_requests)
 
-    def pages(self, pages: Path, name: str) -> CacheFileSys:
-        """Return a task's pages under another name, linked once; reads and writes files."""
-        return self._runs.pages(pages, name)
-
-    async def result(
+    async def run_again(
         self,
         agent_name: str,
         task_id: str,
@@ -172,13 +168,11 @@ class StoredRuns:
         if missing == "asked":
             asked = self._judges[judge]
             return RunAgain(
-                await self._runs.result(
-                    agent_name, task_id, answer, script, pages, asked, made_from
-                )
+                await self.result(agent_name, task_id, answer, script, pages, asked, made_from)
             )
         stand_in = StandInJudge(judge, self._store, passes=missing == "passes")
         try:
-            result = await self._runs.result(
+            result = await self.result(
                 agent_name, task_id, answer, script, pages, stand_in, made_from
             )
         except Mind2Web2Error:

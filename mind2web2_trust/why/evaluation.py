@@ -125,7 +125,7 @@ class Evaluation:
         self, pair: Pair, parts: _Parts, missing: Literal["asked", "passes", "fails"]
     ) -> Evaluated:
         """Return the score; with a missing extraction, nothing is known."""
-        run = await self._runs.result(
+        run = await self._runs.run_again(
             self._sides[parts.answers is pair.second].agent,
             pair.place[0],
             parts.answers.answer,

@@ -223,7 +223,7 @@ class PairedTest:
     Args:
         p_value: two-sided mid-p-value of no difference; ``None`` without pairs.
         interval: at ``LEVEL``; ``None`` with fewer than six tasks, or where all differences are the
-            same.
+            same, unless they are 0 or at a limit.
         is_exact: the p-value counts all sign patterns; otherwise it counts drawn ones.
     """
 
@@ -320,11 +320,10 @@ def _interval(
     limits: Limits,
     subsets: Sequence[tuple[float, int]],
 ) -> Interval | None:
+    if len(differences) < MIN_TASKS:
+        return None
     if max(differences) - min(differences) <= _NOISE:
         return _interval_of_equal(mean, len(differences), limits)
-    expected_in_tail = _TAIL * (len(subsets) + 1)
-    if expected_in_tail < 1:
-        return None
     counts: Counter[float] = Counter()
     for total, size in subsets:
         subset_mean = round(total / size, _DIGITS)

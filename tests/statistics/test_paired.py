@@ -93,6 +93,7 @@ def test_too_few_or_equal_differences_have_no_interval():
         == PairedTest.of([1.0] * 5).p_value
         == 2 / 2**5
     )
+    assert PairedTest.of([0.0] * 5, LIMITS).interval is None
     assert PairedTest.of([0.1, 0.2, 0.3, 0.4, 0.5, 0.6]).interval is not None
     assert PairedTest.of([0.5] * 8, LIMITS).interval is None
     assert PairedTest.of([0.0] * 8, LIMITS).p_value == 1.0

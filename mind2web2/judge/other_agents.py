@@ -18,7 +18,7 @@ from pydantic import ValidationError
 
 from mind2web2.judge.judgment import Judgment
 from mind2web2.judge.store import (
-    COUNTING,
+    OF_QUESTION,
     ForeignContentError,
     JudgmentStore,
     missing_columns,
@@ -81,7 +81,7 @@ class SharingJudgmentStore(JudgmentStore):
 
     def _select(self, key: str, endpoint: str | None) -> Judgment | None:
         own = super()._select(key, endpoint)
-        if own is not None or endpoint is None:
+        if own is not None:
             return own
         for agent in list(self._others):
             try:
@@ -101,11 +101,11 @@ class SharingJudgmentStore(JudgmentStore):
         return None
 
 
-def _judgment_in(connection: sqlite3.Connection, key: str, endpoint: str) -> Judgment | None:
+def _judgment_in(connection: sqlite3.Connection, key: str, endpoint: str | None) -> Judgment | None:
     missing = missing_columns(connection)
     names = [name for name in _COLUMNS if name not in missing]
     row = connection.execute(
-        f"SELECT {', '.join(names)} FROM judgments WHERE key = ? AND endpoint = ? AND {COUNTING}",
+        f"SELECT {', '.join(names)} FROM judgments {OF_QUESTION}",
         (key, endpoint),
     ).fetchone()
     if row is None:

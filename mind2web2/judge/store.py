@@ -76,8 +76,12 @@ def refuse_programs(connection: sqlite3.Connection) -> None:
 
 
 STORE_NAME = "judgments.sqlite3"
-# Files of earlier versions have others, which answer no question.
-COUNTING = "outcome IN ('reply', 'declined', 'too_long')"
+# The replies to a question, the newest first; an endpoint of ``None`` stands for any. Files of
+# earlier versions have other outcomes, which answer no question.
+OF_QUESTION = (
+    "WHERE key = ? AND endpoint = coalesce(?, endpoint) AND "
+    "outcome IN ('reply', 'declined', 'too_long') ORDER BY created DESC, endpoint"
+)
 # Replies of a model that tell what its next ones may cost.
 _LATEST = 20
 _BATCH = 1000
@@ -319,11 +323,7 @@ class JudgmentStore:
         return connection
 
     def _select(self, key: str, endpoint: str | None) -> Judgment | None:
-        clause = (
-            f"WHERE key = ? AND endpoint = coalesce(?, endpoint) AND {COUNTING} "
-            "ORDER BY created DESC, endpoint"
-        )
-        return next(self._read(clause, (key, endpoint)), None)
+        return next(self._read(OF_QUESTION, (key, endpoint)), None)
 
     def _read(self, clause: str, parameters: tuple[str | None, ...]) -> Iterator[Judgment]:
         rows = self._connection.execute(

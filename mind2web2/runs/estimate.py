@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from mind2web2.errors import Mind2Web2Error
 from mind2web2.judge.spec import JudgeSpec
-from mind2web2.judge.tokens import text_tokens
+from mind2web2.judge.tokens import REPLY_TOKENS, text_tokens
 from mind2web2.llm_client.chat import Usage
 from mind2web2.llm_client.prices import price_usd
 from mind2web2.pages.citations import cited_urls
@@ -27,8 +27,8 @@ from mind2web2.runs.likely_questions import likely_questions
 from mind2web2.runs.run import answer_jobs
 from mind2web2.scripts.load import script_problem
 
-# The tokens of a question without answer and page, of a page with its screenshots, and of a reply.
-QUESTION_TOKENS, PAGE_TOKENS, OUTPUT_TOKENS = 1000, 4000, 400
+# The tokens of a question without answer and page, and of a page with its screenshots.
+QUESTION_TOKENS, PAGE_TOKENS = 1000, 4000
 
 
 @dataclass(frozen=True)
@@ -143,7 +143,7 @@ def _by_policy(judge: JudgeSpec, job: AnswerJob, text: str) -> Amounts:
         on_page = PAGE_TOKENS if question.is_on_page else 0
         tokens_in += count * (QUESTION_TOKENS + text_tokens(text) + on_page)
     usage = JudgeUsage(
-        judgments=requests, input_tokens=tokens_in, output_tokens=requests * OUTPUT_TOKENS
+        judgments=requests, input_tokens=tokens_in, output_tokens=requests * REPLY_TOKENS
     )
     return _amounts(judge, usage) if requests else Amounts()
 

@@ -5,25 +5,27 @@ Where a judgment is missing, the judge is asked, or one verdict stands in for ea
 
 from __future__ import annotations
 
+import time
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, replace
-from datetime import UTC, datetime
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Literal, Self
 
-from mind2web2.errors import JudgmentMissingError, Mind2Web2Error
+from mind2web2.errors import JudgmentMissingError, Mind2Web2Error, UsageError
 from mind2web2.judge.caching import CachingJudge
 from mind2web2.judge.judgment import Judgment, judgment_key
 from mind2web2.judge.other_agents import SharingJudgmentStore
 from mind2web2.judge.permit import AnswerLimits
-from mind2web2.judge.protocol import QuestionContext
+from mind2web2.judge.protocol import AskedQuestion, QuestionContext
 from mind2web2.judge.record import REPLAY, JudgeRecord
 from mind2web2.judge.spec import replaying
 from mind2web2.judge.store import STORE_NAME, JudgmentStore
-from mind2web2.judge.transfer import merged_store
-from mind2web2.llm_client.chat import ChatRequest
+from mind2web2.judge.tokens import REPLY_TOKENS, request_tokens
+from mind2web2.judge.transfer import EXPORT_SUFFIX, merged_store
+from mind2web2.llm_client.chat import ChatReply, ChatRequest, Usage
+from mind2web2.llm_client.prices import price_usd
 from mind2web2.pages.cache import CacheFileSys
 from mind2web2.results.answers import AnswerFile
 from mind2web2.results.provenance import Provenance
@@ -42,15 +44,25 @@ Missing = Literal["asked", "passes", "fails"]
 class StandInJudge(CachingJudge):
     """Replays stored judgments, and gives one verdict on each claim without any.
 
-    A missing extraction still ends the script: nothing can stand in for its values.
+    Another judge's values stand in for a missing extraction, so that the claims that rest on it
+    are counted. Without them the script ends there.
+
+    Args:
+        other: the judge whose extractions stand in.
 
     Attributes:
-        missing: the keys of the judgments that are not stored.
+        missing: the judgments that are not stored: their keys, each with the dollars that it would
+            cost, or ``None`` for an unknown price.
+        is_guess: another judge's values stand in.
     """
 
-    def __init__(self, judge: JudgeRecord, store: JudgmentStore, *, passes: bool) -> None:
+    def __init__(
+        self, judge: JudgeRecord, store: JudgmentStore, other: JudgeRecord, *, passes: bool
+    ) -> None:
         super().__init__(replaying(judge, judge.votes), None, store)
-        self.missing: set[str] = set()
+        self.missing: dict[str, float | None] = {}
+        self.is_guess = False
+        self._other = CachingJudge(replaying(other, other.votes), None, store)
         self._reply = BinaryEvalResult(reasoning="not judged", result=passes).model_dump_json()
 
     async def judgment(
@@ -64,25 +76,16 @@ class StandInJudge(CachingJudge):
         try:
             return await super().judgment(request, subject, source, limits)
         except JudgmentMissingError:
-            key = judgment_key(self.keyed(request), subject.trial)
-            self.missing.add(key)
-            if request.template is not BinaryEvalResult:
-                raise
-        return Judgment(
-            key=key,
-            endpoint=REPLAY,
-            model=self.settings.model,
-            outcome="reply",
-            text=self._reply,
-            created=datetime.now(UTC).isoformat(timespec="milliseconds"),
-            task_id=source[0],
-            answer_name=source[1],
-            purpose=subject.purpose,
-            node=subject.node,
-            claim=subject.claim,
-            page=subject.page,
-            trial=subject.trial,
-        )
+            keyed = self.keyed(request)
+            key = judgment_key(keyed, subject.trial)
+            usage = Usage(request_tokens(keyed), output_tokens=REPLY_TOKENS)
+            self.missing[key] = price_usd(usage, self.settings.model)
+        if request.template is not BinaryEvalResult:
+            self.is_guess = True
+            return await self._other.judgment(request, subject, source, limits)
+        named = replace(keyed, name=key)
+        asked = AskedQuestion(named, subject, source, self.endpoint, time.time_ns())
+        return self._as_judgment(asked, ChatReply(self._reply), is_too_long=False)
 
 
 @dataclass(frozen=True)
@@ -91,11 +94,13 @@ class RunAgain:
 
     Args:
         result: ``None`` if a missing judgment has ended the script.
-        missing: the keys of the judgments that are not stored.
+        missing: the judgments that are not stored, as ``StandInJudge`` has them.
+        is_guess: it rests on another judge's values, and its score says nothing.
     """
 
     result: ResultFile | None
-    missing: frozenset[str] = frozenset()
+    missing: Mapping[str, float | None] = field(default_factory=dict)
+    is_guess: bool = False
 
 
 class StoredRuns(ScriptRuns):
@@ -126,7 +131,7 @@ class StoredRuns(ScriptRuns):
         Args:
             asking: the settings by which missing ones are asked for, ``None`` if none are.
             kept_in: the folder of the agent whose store keeps them.
-            judges: may be asked; each has an equal part of ``--max_cost``.
+            judges: may be asked, but for a replay; each has an equal part of ``--max_cost``.
 
         Raises:
             UsageError: a judge cannot be asked, or its price is not known.
@@ -137,11 +142,16 @@ class StoredRuns(ScriptRuns):
                 yield cls(folder, stack.enter_context(merged_store(stores, folder)), {}, 1)
                 return
             own = kept_in / STORE_NAME
-            others = [path for path in stores if path != own and path.is_file()]
+            others = [
+                _as_store(path, folder / path.stem)
+                for path in stores
+                if path != own and path.is_file()
+            ]
             store = stack.enter_context(SharingJudgmentStore(own, others))
-            if asking.max_cost is not None:
-                asking = replace(asking, max_cost=asking.max_cost / len(judges))
-            asked = {record: _asked_judge(record, asking, store) for record in judges}
+            servers = [record for record in judges if record.provider != REPLAY]
+            if asking.max_cost is not None and servers:
+                asking = replace(asking, max_cost=asking.max_cost / len(servers))
+            asked = {record: _asked_judge(record, asking, store) for record in servers}
             yield cls(folder, store, asked, asking.max_llm_requests)
 
     async def run_again(
@@ -152,6 +162,7 @@ class StoredRuns(ScriptRuns):
         script: Path,
         pages: CacheFileSys,
         judge: JudgeRecord,
+        other: JudgeRecord,
         made_from: Provenance,
         missing: Missing,
     ) -> RunAgain:
@@ -159,18 +170,23 @@ class StoredRuns(ScriptRuns):
 
         Args:
             pages: as ``pages`` returns them.
+            other: the judge whose extractions stand in for missing ones.
             made_from: the clock and the network of the script are those of this result.
-            missing: what is done without a judgment; nothing stands in for an extraction.
+            missing: what is done without a judgment on a claim.
 
         Raises:
             Mind2Web2Error: there is no result, for another reason than a missing judgment.
         """
         if missing == "asked":
-            asked = self._judges[judge]
+            asked = self._judges.get(judge)
+            if asked is None:
+                raise UsageError(
+                    "the result was replayed from stored judgments, and names no server to ask"
+                )
             return RunAgain(
                 await self.result(agent_name, task_id, answer, script, pages, asked, made_from)
             )
-        stand_in = StandInJudge(judge, self._store, passes=missing == "passes")
+        stand_in = StandInJudge(judge, self._store, other, passes=missing == "passes")
         try:
             result = await self.result(
                 agent_name, task_id, answer, script, pages, stand_in, made_from
@@ -178,8 +194,16 @@ class StoredRuns(ScriptRuns):
         except Mind2Web2Error:
             if not stand_in.missing:
                 raise
-            return RunAgain(None, frozenset(stand_in.missing))
-        return RunAgain(result, frozenset(stand_in.missing))
+            return RunAgain(None, stand_in.missing)
+        return RunAgain(result, stand_in.missing, stand_in.is_guess)
+
+
+def _as_store(path: Path, folder: Path) -> Path:
+    """Return a store of judgments, made in a folder of ours from an exported file."""
+    if path.suffix != EXPORT_SUFFIX:
+        return path
+    with merged_store([path], folder):
+        return folder / STORE_NAME
 
 
 def _asked_judge(record: JudgeRecord, settings: RunSettings, store: JudgmentStore) -> CachingJudge:

@@ -125,9 +125,4 @@ def _runs(
             raise UsageError(f"no judgments at {gone[0]}: bring the file back")
         return StoredRuns.opened(files)
     judges = {each.made_from.judge for each in materials}
-    if any(judge.provider == "replay" for judge in judges):
-        raise UsageError(
-            "--ask: the results were replayed from stored judgments, and name no server to ask; "
-            "evaluate with a judge first"
-        )
     return StoredRuns.opened(files, asking, sides[1].folder, judges)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Literal
@@ -31,15 +31,18 @@ class Evaluated:
     """A score with the tree that it comes from.
 
     Args:
-        result: with each missing verdict as not passed; ``None`` where there is no tree.
-        missing: the keys of the replies that it lacks.
+        result: with each missing verdict as not passed; ``None`` where nothing is known.
+        missing: the keys of the replies that it lacks, each with the dollars that it would cost, or
+            ``None`` for an unknown price.
         reason: why nothing is known, ``None`` where something is.
+        is_ended: the script ended at a reply that nothing stands in for, so that more are missing.
     """
 
     score: Bounds
     result: ResultFile | None
-    missing: frozenset[str] = frozenset()
+    missing: Mapping[str, float | None] = field(default_factory=dict)
     reason: str | None = None
+    is_ended: bool = False
 
 
 @dataclass(frozen=True)
@@ -114,17 +117,21 @@ class Evaluation:
                 return await self._evaluated(pair, parts, "asked")
             except Mind2Web2Error as error:
                 reason = str(error)
-        if not low.missing or low.result is None:
+        if not low.missing or low.is_ended:
             return replace(low, reason=reason)
         high = await self._evaluated(pair, parts, "passes")
         ends = (low.score.low, low.score.high, high.score.low, high.score.high)
-        missing = low.missing | high.missing
+        missing = {**low.missing, **high.missing}
         return Evaluated(Bounds(min(ends), max(ends)), low.result, missing, reason)
 
     async def _evaluated(
         self, pair: Pair, parts: _Parts, missing: Literal["asked", "passes", "fails"]
     ) -> Evaluated:
-        """Return the score; with a missing extraction, nothing is known."""
+        """Return the score; with a missing extraction, nothing is known.
+
+        The extraction of the other side's judge stands in, to count the replies that are missing.
+        """
+        other = pair.sides[parts.judge is pair.first]
         run = await self._runs.run_again(
             self._sides[parts.answers is pair.second].agent,
             pair.place[0],
@@ -132,11 +139,13 @@ class Evaluation:
             parts.script,
             await asyncio.to_thread(self._pages, pair, parts),
             parts.judge.made_from.judge,
+            other.made_from.judge,
             parts.answers.made_from,
             missing,
         )
-        score = UNKNOWN if run.result is None else Bounds.exact(run.result.final_score or 0.0)
-        return Evaluated(score, run.result, run.missing)
+        if run.result is None or run.is_guess:
+            return Evaluated(UNKNOWN, None, run.missing, is_ended=run.result is None)
+        return Evaluated(Bounds.exact(run.result.final_score or 0.0), run.result, run.missing)
 
     def _pages(self, pair: Pair, parts: _Parts) -> CacheFileSys:
         """Return the pages of one side for an answer of either; reads and writes files.

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
+from itertools import islice
 
 from pydantic import BaseModel, ConfigDict
 
@@ -96,8 +97,10 @@ class Explanation(BaseModel):
         difference: the sum of the shares.
         added: leaves that the second side alone has, as ``task/answer/path``.
         removed: those that the first side alone has.
-        missing: how many replies are not stored.
-        missing_usd: what they cost at the price of the replies so far, ``None`` where unknown.
+        missing: how many replies are not stored, about: further votes, and the claims of another
+            extraction, are only known with the replies.
+        is_least: more are missing, since a script ended at one that nothing stands in for.
+        missing_usd: what they would cost, ``None`` where a price is unknown.
         left_out: answers that only one side has.
         gone: why answers could not be evaluated again, with their number.
         rehearsals: folders of cases of the rubrics that differ.
@@ -118,6 +121,7 @@ class Explanation(BaseModel):
     added: tuple[str, ...]
     removed: tuple[str, ...]
     missing: int
+    is_least: bool
     missing_usd: float | None
     left_out: int
     gone: Mapping[str, int]
@@ -201,9 +205,10 @@ def explain(
     first = sum((each.first.score.times(each.weight) for each in explained), NOTHING)
     second = sum((each.second.score.times(each.weight) for each in explained), NOTHING)
     difference = second.minus(first)
-    missing = {
-        key for each in explained for own in each.corners.scores.values() for key in own.missing
-    }
+    lacking = [own for each in explained for own in each.corners.scores.values() if own.missing]
+    missing: dict[str, float | None] = {}
+    for own in lacking:
+        missing |= own.missing
     parts = tuple(_share(cause, explained, len(sizes)) for cause in causes)
     names = sides[0].name, sides[1].name
     return Explanation(
@@ -215,11 +220,12 @@ def explain(
         second_mean=second.known,
         difference=difference.known,
         shares=parts,
-        leaves=tuple(_moved_leaf(*row) for row in _moved(explained)[:_LEAVES_SHOWN]),
+        leaves=tuple(islice(_shown(_moved(explained)), _LEAVES_SHOWN)),
         added=tuple(place for each in explained for place in each.places(each.leaves.added)),
         removed=tuple(place for each in explained for place in each.places(each.leaves.removed)),
         missing=len(missing),
-        missing_usd=_price(explained, len(missing)),
+        is_least=any(own.is_ended for own in lacking),
+        missing_usd=None if None in missing.values() else sum(filter(None, missing.values())),
         left_out=left_out,
         gone=_reasons(explained),
         rehearsals=tuple(rehearsals),
@@ -275,6 +281,14 @@ def _moved(explained: Sequence[Explained]) -> list[tuple[Explained, Matched, flo
     return sorted(rows, key=lambda row: -abs(row[2]))
 
 
+def _shown(rows: Iterable[tuple[Explained, Matched, float]]) -> Iterator[MovedLeaf]:
+    """Yield leaves, without those that only another judge has still to judge: these are all."""
+    for row in rows:
+        leaf = _moved_leaf(*row)
+        if leaf.effect is not None or leaf.cause != "judge":
+            yield leaf
+
+
 def _moved_leaf(each: Explained, leaf: Matched, effect: float) -> MovedLeaf:
     task, answer = each.pair.place
     first, second = _of_side(leaf.first, each.first), _of_side(leaf.second, each.second)
@@ -293,23 +307,11 @@ def _of_side(leaf: Leaf, side: Evaluated) -> LeafOfSide:
     judge = None if side.result is None else side.result.judge_model
     return LeafOfSide(
         path=leaf.path,
-        passed=None if leaf.judgments & side.missing else leaf.node.is_passed,
+        passed=None if leaf.judgments & side.missing.keys() else leaf.node.is_passed,
         claim=leaf.claim,
         pages=tuple(leaf.pages),
         judge=judge or "no judge",
     )
-
-
-def _price(explained: Sequence[Explained], missing: int) -> float | None:
-    """Return the price of missing replies, at that of the first side's.
-
-    ``None`` where it is unknown, as that of another judge is.
-    """
-    results = [each.first.result for each in explained if "judge" not in each.pair.causes]
-    usages = [result.judge_usage for result in results if result and result.judge_usage]
-    judgments = sum(usage.judgments for usage in usages if usage.cost_usd)
-    cost_usd = sum(usage.cost_usd or 0.0 for usage in usages)
-    return missing * cost_usd / judgments if judgments else None
 
 
 def _reasons(explained: Sequence[Explained]) -> dict[str, int]:

@@ -125,7 +125,7 @@ class Leaves:
         removed, added, both = leaves_of(first), leaves_of(second), []
         for key in _KEYS:
             one, other = _unique(removed, key), _unique(added, key)
-            for name in one.keys() & other.keys():
+            for name in filter(other.__contains__, one):
                 both.append(Matched(one[name], other[name]))
                 removed.remove(one[name])
                 added.remove(other[name])

@@ -53,14 +53,13 @@ def _notes(explanation: Explanation, *, is_asked: bool) -> Iterator[str]:
     if any(share.cause == "other" for share in explanation.shares):
         yield _OTHER
     if explanation.missing:
-        price = (
-            "" if explanation.missing_usd is None else f", about {dollars(explanation.missing_usd)}"
-        )
-        yield (
-            f"{counted(explanation.missing, 'judge reply')} not stored, as far as the scripts come "
-            f"without them{price}: shares are within the given bounds."
-            f"{'' if is_asked else ' --ask asks for them.'}"
-        )
+        about = "at least" if explanation.is_least else "about"
+        usd = explanation.missing_usd
+        price = "no price is known" if usd is None else dollars(usd)
+        missing = counted(explanation.missing, "judge reply")
+        yield f"Missing: {about} {missing} ({price}). The shares are within the bounds above."
+        if not is_asked:
+            yield "Nothing was asked. --ask without --estimate asks for them."
     for reason, count in explanation.gone.items():
         yield f"{counted(count, 'answer')} not evaluated again: {reason}."
     if explanation.left_out:

@@ -5,12 +5,15 @@ import random
 import shutil
 from fractions import Fraction
 from hashlib import sha256
+from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from planted_changes import FACTS, copy_agent, plant, planted, values_of
 from projects import AGENT, call
+from servers.judge_server import JudgeServer
+from servers.recorded_replies import RecordedReplies
 
 from mind2web2.cli import main
 from mind2web2_trust.why.shares import CAUSES, Bounds, corners, shares
@@ -192,12 +195,56 @@ def test_mistakes_are_named(changes, words, message):
     assert message in run.stderr
 
 
-def test_a_replayed_result_cannot_be_asked(changes):
-    changes.evaluate("other")
-    shutil.rmtree("eval_results/other/lake")
-    changes.evaluate("other", "--llm_provider", "replay")
-    run = call(main, "compare", AGENT, "other", "--why", "--ask")
-    assert "name no server to ask" in run.stderr
+def test_a_judge_that_was_replayed_cannot_be_asked(changes):
+    """A script version lacks two of its replies; another judge has a server."""
+    stored = "eval_results/bot/judgments.sqlite3"
+    changes.evaluate("other", "--llm_provider", "replay", "--judgments", stored)
+    shutil.copytree("eval_scripts/v1", "eval_scripts/v2")
+    changes.script("hill", "v2", rounding={"length": " or so"})
+    changes.judge.asked.clear()
+    found = why("other", "--with", "eval_version=v2", "--ask", "--max_cost", "1", status=1)
+    (reason,) = found["gone"]
+    assert "names no server to ask" in reason
+    assert (found["missing"], changes.judge.asked) == (2, [])
+    judge = [f"--with={each}" for each in ("judge_model=judge-2", "llm_provider=openai")]
+    found = why("other", *judge, "--ask")
+    assert (found["missing"], found["difference"]) == (0, 0.0)
+
+
+def test_the_claims_of_extracted_values_are_counted(tmp_path, monkeypatch):
+    """Another judge has extracted nothing yet: the values of the first one stand in."""
+    monkeypatch.chdir(tmp_path)
+    assert call(main, "example").returncode == 0
+    monkeypatch.chdir(tmp_path / "example")
+    with JudgeServer(RecordedReplies()) as server:
+        monkeypatch.setenv("OPENAI_API_KEY", "dummy")
+        monkeypatch.setenv("OPENAI_BASE_URL", server.base_url)
+        judge = ["--with=judge_model=gpt-5-mini", "--with=llm_provider=openai", "--ask"]
+        estimated = why("example", *judge, "--estimate", status=1)
+        assert server.requests == []
+        text = call(main, "compare", "example", "--why", *judge, "--estimate").stdout
+        found = why("example", *judge)
+    asked = len(server.requests)
+    assert (found["missing"], found["difference"]) == (0, 0.0)
+    assert (asked, estimated["missing"], estimated["is_least"]) == (142, 156, False)
+    assert estimated["leaves"] == []
+    assert "Missing: about 156 judge replies ($0.28" in text
+    assert "Nothing was asked." in text
+
+
+def test_claims_of_values_that_no_judge_extracted_are_not_counted(tmp_path, monkeypatch):
+    """The script asks for them in other words."""
+    monkeypatch.chdir(tmp_path)
+    assert call(main, "example").returncode == 0
+    monkeypatch.chdir(tmp_path / "example")
+    shutil.copytree("eval_scripts/example", "eval_scripts/v2")
+    script = Path("eval_scripts/v2/library_facts.py")
+    script.write_text(
+        script.read_text().replace("prompt=EXTRACT_FACTS", "prompt='Now: ' + EXTRACT_FACTS")
+    )
+    words = ("compare", "example", "--why", "--with", "eval_version=v2")
+    text = call(main, *words).stdout
+    assert "Missing: at least 3 judge replies (no price is known)." in text
 
 
 SCORES = st.lists(st.fractions(0, 1), min_size=16, max_size=16)

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from mind2web2.plugin import (
-    Subcommands,
-)
+from mind2web2.plugin import Subcommands
 
 _DESCRIPTION = """\
 Find out whether a report is true: find its statements and the sources that each cites, open the pages, and

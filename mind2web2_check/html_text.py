@@ -8,9 +8,7 @@ from collections.abc import Callable, Iterator
 from copy import deepcopy
 from typing import TYPE_CHECKING
 
-from mind2web2.plugin import (
-    UsageError,
-)
+from mind2web2.plugin import UsageError
 
 if TYPE_CHECKING:
     from lxml.html import HtmlElement

@@ -9,9 +9,7 @@ from collections.abc import Collection
 
 from mind2web2.analysis.audited import audited_answers
 from mind2web2.analysis.correction import Correction, NoCorrection
-from mind2web2.analysis.correction_record import (
-    CorrectionRoots,
-)
+from mind2web2.analysis.correction_record import CorrectionRoots
 from mind2web2.analysis.label_correction import correction_by_labels
 from mind2web2.analysis.labels import auditors
 from mind2web2.analysis.sample_correction import correction_by_sample, sample_folders

@@ -20,9 +20,7 @@ from mind2web2.benchmark.submission import (
     validate_answers,
 )
 from mind2web2.benchmark.task_lists import read_task_list
-from mind2web2.cli.console import (
-    PlainConsole,
-)
+from mind2web2.cli.console import PlainConsole
 from mind2web2.cli.listed_tasks import tasks_of
 from mind2web2.cli.options import settings_of
 from mind2web2.cli.task_options import DATASET

@@ -12,9 +12,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 
 from mind2web2.capture.models import PageCapturer
-from mind2web2.cli.console import (
-    PlainConsole,
-)
+from mind2web2.cli.console import PlainConsole
 from mind2web2.cli.crawl_display import CrawlDisplay
 from mind2web2.cli.event_loop import run_to_exit
 from mind2web2.cli.options import given_settings, load_function, settings_of

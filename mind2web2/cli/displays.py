@@ -16,9 +16,7 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from mind2web2.cli.console import (
-    PlainConsole,
-)
+from mind2web2.cli.console import PlainConsole
 from mind2web2.judge.usage import RunUsage
 from mind2web2.runs.answer import AnswerOutcome
 from mind2web2.runs.run import RunProgress
@@ -200,6 +198,18 @@ def totals_text(usage: RunUsage) -> str:
     )
     parts = (counts, usage.slowdown.in_words(), usage.retries.in_words())
     return "; ".join(part for part in parts if part)
+
+
+def unreported_text(usage: RunUsage) -> str | None:
+    """Return how many requests may be billed without being counted; ``None`` if none are."""
+    requests = usage.total().asked.unreported_requests
+    if not requests:
+        return None
+    return (
+        f"Judge use: the server did not report the tokens of {counted(requests, 'request')}, "
+        "because they were stopped, timed out or were answered without a count. They may be "
+        "billed, and the totals leave them out."
+    )
 
 
 def uncached_text(pages: int, settings: RunSettings) -> str:

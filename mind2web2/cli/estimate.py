@@ -5,9 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 
-from mind2web2.cli.console import (
-    PlainConsole,
-)
+from mind2web2.cli.console import PlainConsole
 from mind2web2.cli.displays import uncached_text
 from mind2web2.cli.evaluation_plan import EvaluationPlan
 from mind2web2.results.answers import RunFolders, TaskWork

@@ -1,103 +1,101 @@
-"""The tables and warnings at the end of a run."""
+"""The end of a run: its summaries are written, its tables and warnings printed."""
 
 from __future__ import annotations
 
-import logging
+import asyncio
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from mind2web2.cli.console import (
-    PlainConsole,
-)
-from mind2web2.cli.displays import duration_text, totals_text
-from mind2web2.cli.results.tables import print_metrics
-from mind2web2.judge.caching import CachingJudge
-from mind2web2.judge.usage import RunUsage
+from mind2web2.analysis.summaries import merge_all_results, summarise_answers
+from mind2web2.cli.console import PlainConsole
+from mind2web2.cli.displays import duration_text, totals_text, unreported_text
+from mind2web2.cli.evaluation_plan import OVERWRITE_CONTINUED, EndedRun
+from mind2web2.cli.options import load_function
+from mind2web2.cli.results.tables import print_metrics, removed_tasks_text
+from mind2web2.errors import ResultWriteError
 from mind2web2.llm_client.chat import Usage
 from mind2web2.results.agent_summary import AgentSummary
-from mind2web2.results.answers import RunFolders, TaskWork
+from mind2web2.results.answers import TaskWork
 from mind2web2.results.cautions import cautions, clock_line
+from mind2web2.results.stored_results import answer_results_dir, latest_result
 from mind2web2.runs.answer import AnswerOutcome
 from mind2web2.utils.names import name_list, natural_key
-from mind2web2.utils.text import counted, dollars, dollars_as_given, number
+from mind2web2.utils.program import command_line
+from mind2web2.utils.text import dollars, dollars_as_given, number
 
 if TYPE_CHECKING:
     from mind2web2.judge.budget import Budget
 
-log = logging.getLogger(__name__)
 
-OVERWRITE_CONTINUED = (
-    "The same command asks everything again from the start. Answers without a new result keep "
-    "their earlier one."
-)
-
-
-# After the run
-
-
-@dataclass(frozen=True)
-class RunReport:
-    """A run that is over.
-
-    Args:
-        summary: the agent's metrics, ``None`` where they could not be written.
-        problems: failures beside the answers, one line each.
-        recapture: the command that captures suspect pages again.
-        is_overwriting: it has asked everything again.
-        is_quiet: without tables of scores, the judge's use and hints.
-    """
-
-    work: Sequence[TaskWork]
-    outcomes: Sequence[AnswerOutcome]
-    summary: AgentSummary | None
-    judge: CachingJudge
-    folders: RunFolders
-    problems: Sequence[str]
-    elapsed_s: float
-    recapture: str
-    show: str
-    is_overwriting: bool = False
-    is_quiet: bool = False
-
-
-def print_run(console: PlainConsole, run: RunReport) -> None:
-    """Print each task's scores, the agent's metrics, and what the run took.
-
-    The answers without a score are printed too.
-    """
-    if not run.is_quiet:
-        print_scores(console, run.work, run.outcomes)
-        if run.summary is not None and run.summary.num_runs:
-            print_metrics(console, run.summary)
-    for text in _failure_lines(run):
+async def report_run(console: PlainConsole, run: EndedRun) -> None:
+    """Write the agent's summaries; print scores, metrics, warnings, and what the run took."""
+    if run.plan.settings.self_debug:
+        _print_reused(console, run)
+    summary = await asyncio.to_thread(_write_summaries, run)
+    problems = [*run.problems, *_removed_tasks(run, summary)]
+    if run.judge_check is not None and (failed := run.judge_check.failure):
+        problems.insert(0, failed)
+    elif run.judge_check is None and run.judge.usage.total().asked.judgments:
+        console.print_line(f"To see how often this judge is right: {command_line('check-judge')}")
+    if not run.plan.is_quiet:
+        print_scores(console, run.plan.work, run.outcomes)
+        if summary is not None and summary.num_runs:
+            print_metrics(console, summary)
+    for text in (*_failure_lines(run), *_warning_lines(run, problems), *_cost_lines(run)):
         console.print_line(text)
-    facts = [each.facts for each in run.outcomes if each.facts is not None]
-    for warning in (*cautions(facts, run.recapture), *run.problems):
-        console.print_line(f"Warning: {warning}")
-    if clock := clock_line(facts):
-        console.print_line(f"Note: {clock}")
-    for task in run.work:
-        for problem in task.problems:
-            console.print_line(f"Note: {task.task_id}: {problem}")
-    judge = run.judge
-    if not run.is_quiet:
-        print_unreported(console, judge.usage)
-        print_spent_for_nothing(console, judge.spent_for_nothing)
-    console.print_line(
-        f"{judge.in_words()}. {totals_text(judge.usage)}.",
-    )
-    if judge.budget is not None:
-        console.print_line(budget_text(judge.budget, run.is_overwriting))
-    has_score = any(outcome.score is not None for outcome in run.outcomes)
-    if has_score and not run.is_quiet:
-        console.print_line(f"To see why an answer has its score: {run.show}")
+    if not run.plan.is_quiet and any(outcome.score is not None for outcome in run.outcomes):
+        options = run.plan.settings.results_option
+        show = command_line("show", run.folders.agent_name, "TASK", "ANSWER", *options)
+        console.print_line(f"To see why an answer has its score: {show}")
     console.print_line(f"Time: {duration_text(run.elapsed_s)}.")
-    results = run.folders.agent_results
-    console.print_line(f"Results: {results}")
+    console.print_line(f"Results: {run.folders.agent_results}")
 
 
-def _failure_lines(run: RunReport) -> Iterator[str]:
+def _write_summaries(run: EndedRun) -> AgentSummary | None:
+    root = run.folders.eval_results_root
+    try:
+        summed = summarise_answers(root, run.folders.agent_name)
+        merge_all_results(root)
+    except ResultWriteError as error:
+        # The table of scores is shown all the same.
+        run.problems.append(str(error))
+        return None
+    return None if summed is None else summed.summary
+
+
+def _removed_tasks(run: EndedRun, summary: AgentSummary | None) -> list[str]:
+    if summary is None:
+        return []
+    answers = run.plan.settings.paths.answers_root / run.folders.agent_name
+    known = dict.fromkeys([*summary.tasks, *(missing.task_id for missing in summary.missing)])
+    removed = [task_id for task_id in known if not (answers / task_id).is_dir()]
+    return [removed_tasks_text(run.folders.agent_results, removed)] if removed else []
+
+
+def _print_reused(console: PlainConsole, run: EndedRun) -> None:
+    """Print the stored values of reused results.
+
+    Their scripts did not run and logged nothing.
+    """
+    stored_values = load_function("mind2web2.cli.results.stored_values:stored_values")
+    for outcome in run.outcomes:
+        folder = answer_results_dir(
+            run.folders.eval_results_root,
+            run.folders.agent_name,
+            outcome.task_id,
+            outcome.answer_name,
+        )
+        stored = latest_result(folder) if outcome.reused else None
+        if stored is not None:
+            name = f"{outcome.task_id}/{outcome.answer_name}"
+            console.print_line(
+                f"{name}: reused, so its script did not run. These values are stored:"
+            )
+            for text in stored_values(stored.content):
+                console.print_line(f"  {text}")
+
+
+def _failure_lines(run: EndedRun) -> Iterator[str]:
     unscored: dict[str, list[str]] = {}
     for outcome in run.outcomes:
         if outcome.reason is not None:
@@ -106,14 +104,14 @@ def _failure_lines(run: RunReport) -> Iterator[str]:
             )
     for reason, names in unscored.items():
         yield f"No result: {name_list(names)}: {reason}"
-    if unscored and not run.is_quiet:
+    if unscored and not run.plan.is_quiet:
         yield (
             OVERWRITE_CONTINUED
-            if run.is_overwriting
+            if run.plan.settings.overwrite
             else "The same command tries the answers without a result again. Everything asked so "
             "far is kept."
         )
-    for task in run.work:
+    for task in run.plan.work:
         yield from (
             f"Score 0: {task.task_id}/{name}: {why}" for name, why in task.failed_runs.items()
         )
@@ -141,30 +139,43 @@ def print_scores(
     console.print_table("Scores", headings, rows, texts=("script", "answers"))
 
 
-def print_spent_for_nothing(console: PlainConsole, usage: Usage) -> None:
-    """Print what lookahead asked about leaves that were skipped; nothing if that was none."""
-    if usage.judgments:
-        console.print_line(
-            f"Not used: {usage.judgments:,} of these judgments ({_cost(usage)}). They were about "
-            "leaves that were skipped, or the script did not ask them in the end.",
-        )
+def _warning_lines(run: EndedRun, problems: Sequence[str]) -> Iterator[str]:
+    facts = [each.facts for each in run.outcomes if each.facts is not None]
+    recapture = command_line("cache", run.folders.agent_name, "--only", "suspect")
+    for warning in (*cautions(facts, recapture), *problems):
+        yield f"Warning: {warning}"
+    if clock := clock_line(facts):
+        yield f"Note: {clock}"
+    for task in run.plan.work:
+        for problem in task.problems:
+            yield f"Note: {task.task_id}: {problem}"
 
 
-def print_unreported(console: PlainConsole, usage: RunUsage) -> None:
-    """Print how many requests may be billed without being counted; nothing if none are."""
-    if requests := usage.total().asked.unreported_requests:
-        console.print_line(
-            f"Judge use: the server did not report the tokens of {counted(requests, 'request')}, "
-            "because they were stopped, timed out or were answered without a count. They may be "
-            "billed, and the totals leave them out.",
-        )
+def _cost_lines(run: EndedRun) -> Iterator[str]:
+    judge = run.judge
+    texts = (unreported_text(judge.usage), _unused_text(judge.spent_for_nothing))
+    if not run.plan.is_quiet:
+        yield from filter(None, texts)
+    yield f"{judge.in_words()}. {totals_text(judge.usage)}."
+    if judge.budget is not None:
+        yield _budget_text(judge.budget, run.plan.settings.overwrite)
+
+
+def _unused_text(usage: Usage) -> str | None:
+    """Return what lookahead asked about leaves that were skipped; ``None`` if that was none."""
+    if not usage.judgments:
+        return None
+    return (
+        f"Not used: {usage.judgments:,} of these judgments ({_cost(usage)}). They were about "
+        "leaves that were skipped, or the script did not ask them in the end."
+    )
 
 
 def _cost(usage: Usage) -> str:
     return "unknown" if usage.cost_usd is None else dollars(usage.cost_usd)
 
 
-def budget_text(budget: Budget, is_overwriting: bool) -> str:
+def _budget_text(budget: Budget, is_overwriting: bool) -> str:
     """Return how much of a budget was spent, and how to continue where it is used up."""
     limit = dollars_as_given(budget.max_usd)
     spent = f"Budget: {dollars(budget.spent_usd)} of --max_cost {limit} spent"

@@ -15,32 +15,19 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
-from mind2web2.analysis.summaries import merge_all_results, summarise_answers
-from mind2web2.cli.console import (
-    ConsoleHandler,
-    PlainConsole,
-)
-from mind2web2.cli.displays import RunDisplay, uncached_text
-from mind2web2.cli.evaluate_report import (
-    OVERWRITE_CONTINUED,
-    RunReport,
-    print_run,
-    print_unreported,
-)
-from mind2web2.cli.evaluation_plan import EvaluationPlan
+from mind2web2.cli.console import ConsoleHandler, PlainConsole
+from mind2web2.cli.displays import RunDisplay, uncached_text, unreported_text
+from mind2web2.cli.evaluation_plan import OVERWRITE_CONTINUED, EndedRun, EvaluationPlan
 from mind2web2.cli.event_loop import run_to_exit
 from mind2web2.cli.options import load_function
-from mind2web2.cli.results.tables import removed_tasks_text
 from mind2web2.errors import ResultWriteError, UsageError
 from mind2web2.judge.caching import CachingJudge
 from mind2web2.judge.protocol import AskedQuestion
 from mind2web2.judge.store import STORE_NAME, stores_of_others
 from mind2web2.judge.usage import RunUsage
-from mind2web2.results.agent_summary import AgentSummary
 from mind2web2.results.answers import AnswerJob, RunFolders, TaskWork
 from mind2web2.results.shards import SHARDS_NAME, ShardState, shard_states, shards_text
 from mind2web2.results.stored_results import (
-    answer_results_dir,
     latest_result,
     write_file,
 )
@@ -58,7 +45,6 @@ from mind2web2.runs.session import OwnParts, Session, budget_of, open_run
 from mind2web2.runs.settings import RunSettings
 from mind2web2.utils.entry_points import load_parts
 from mind2web2.utils.logging_setup import LogFile
-from mind2web2.utils.program import command_line
 from mind2web2.utils.text import counted
 
 if TYPE_CHECKING:
@@ -133,7 +119,8 @@ class _Run:
             then = f"so far is kept. {OVERWRITE_CONTINUED}"
         self.print(f"Stopped. {done} of {counted(total, 'answer')} done, and every judgment {then}")
         for usage in self.usages:
-            print_unreported(self.console, usage)
+            if text := unreported_text(usage):
+                self.print(text)
         for action in self.on_stop:
             action()
 
@@ -205,11 +192,21 @@ async def _run_session_and_report(run: _Run) -> list[AnswerOutcome]:
             display = _display(run, session)
             outcomes = await _run_session_with_display(run, session, display, listeners)
     run.progress.problems.extend(session.problems)
-    if settings.self_debug:
-        _print_reused(run, outcomes)
     _note_shard(settings, folders, "ended")
-    summary = await asyncio.to_thread(_write_summaries, run)
-    _report(run, session, outcomes, summary, display.elapsed_s)
+    # Metrics and tables are loaded when the first answers are long judged.
+    report_run = load_function("mind2web2.cli.evaluate_report:report_run")
+    await report_run(
+        run.console,
+        EndedRun(
+            run.evaluation,
+            folders,
+            outcomes,
+            session.judge,
+            session.parts.judge_check,
+            run.progress.problems,
+            display.elapsed_s,
+        ),
+    )
     return outcomes
 
 
@@ -253,86 +250,12 @@ async def _run_session_with_display(
         await asyncio.to_thread(_keep_usage, run, judge)
 
 
-def _report(
-    run: _Run,
-    session: Session,
-    outcomes: Sequence[AnswerOutcome],
-    summary: AgentSummary | None,
-    elapsed_s: float,
-) -> None:
-    settings = run.settings
-    agent_name = run.folders.agent_name
-    judge = session.judge
-    judge_check = session.parts.judge_check
-    problems = [*run.progress.problems, *_removed_tasks(run, summary)]
-    if judge_check is None and judge.usage.total().asked.judgments:
-        run.print(f"To see how often this judge is right: {command_line('check-judge')}")
-    elif judge_check is not None and (failed := judge_check.failure):
-        problems.insert(0, failed)
-    report = RunReport(
-        work=run.work,
-        outcomes=outcomes,
-        summary=summary,
-        judge=judge,
-        folders=run.folders,
-        problems=problems,
-        elapsed_s=elapsed_s,
-        recapture=command_line("cache", agent_name, "--only", "suspect"),
-        show=command_line("show", agent_name, "TASK", "ANSWER", *settings.results_option),
-        is_overwriting=settings.overwrite,
-        is_quiet=run.evaluation.is_quiet,
-    )
-    print_run(run.console, report)
-
-
-def _print_reused(run: _Run, outcomes: Sequence[AnswerOutcome]) -> None:
-    """Print the stored values of reused results.
-
-    Their scripts did not run and logged nothing.
-    """
-    stored_values = load_function("mind2web2.cli.results.stored_values:stored_values")
-    for outcome in outcomes:
-        folder = answer_results_dir(
-            run.folders.eval_results_root,
-            run.folders.agent_name,
-            outcome.task_id,
-            outcome.answer_name,
-        )
-        stored = latest_result(folder) if outcome.reused else None
-        if stored is not None:
-            name = f"{outcome.task_id}/{outcome.answer_name}"
-            run.print(f"{name}: reused, so its script did not run. These values are stored:")
-            for text in stored_values(stored.content):
-                run.print(f"  {text}")
-
-
-def _removed_tasks(run: _Run, summary: AgentSummary | None) -> list[str]:
-    if summary is None:
-        return []
-    answers = run.settings.paths.answers_root / run.folders.agent_name
-    known = dict.fromkeys([*summary.tasks, *(missing.task_id for missing in summary.missing)])
-    removed = [task_id for task_id in known if not (answers / task_id).is_dir()]
-    return [removed_tasks_text(run.folders.agent_results, removed)] if removed else []
-
-
 def _keep_usage(run: _Run, judge: CachingJudge) -> None:
     try:
         shard = run.settings.shard
         write_usage(run.folders.agent_results, judge, None if shard is None else str(shard))
     except ResultWriteError as error:
         run.progress.problems.append(str(error))
-
-
-def _write_summaries(run: _Run) -> AgentSummary | None:
-    root = run.folders.eval_results_root
-    try:
-        summed = summarise_answers(root, run.folders.agent_name)
-        merge_all_results(root)
-    except ResultWriteError as error:
-        # The table of scores is shown all the same.
-        run.progress.problems.append(str(error))
-        return None
-    return None if summed is None else summed.summary
 
 
 async def _print_beforehand(run: _Run) -> None:

@@ -1,4 +1,4 @@
-"""The plan of a command that evaluates an agent's answers."""
+"""An evaluation of an agent's answers: its plan, and what its report tells when it is over."""
 
 from __future__ import annotations
 
@@ -8,13 +8,21 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from mind2web2.results.answers import TaskWork
+from mind2web2.results.answers import RunFolders, TaskWork
 from mind2web2.runs.settings import RunSettings
 
 if TYPE_CHECKING:
     from mind2web2.judge.budget import Budget
+    from mind2web2.judge.caching import CachingJudge
+    from mind2web2.judge.check_record import CheckRecord
+    from mind2web2.runs.answer import AnswerOutcome
     from mind2web2.runs.run import RemoteRunner
     from mind2web2.runs.session import Session
+
+OVERWRITE_CONTINUED = (
+    "The same command asks everything again from the start. Answers without a new result keep "
+    "their earlier one."
+)
 
 
 @dataclass(frozen=True)
@@ -37,3 +45,21 @@ class EvaluationPlan:
     is_quiet: bool = False
     other_stores: Sequence[Path] | None = None
     machines: Callable[[Session], AbstractAsyncContextManager[RemoteRunner]] | None = None
+
+
+@dataclass(frozen=True)
+class EndedRun:
+    """A run that is over.
+
+    Args:
+        judge_check: the judge's last check on the labelled set.
+        problems: failures beside the answers, one line each. The report adds its own.
+    """
+
+    plan: EvaluationPlan
+    folders: RunFolders
+    outcomes: Sequence[AnswerOutcome]
+    judge: CachingJudge
+    judge_check: CheckRecord | None
+    problems: list[str]
+    elapsed_s: float

@@ -11,9 +11,7 @@ from pathlib import Path
 
 from mind2web2.benchmark.example import AGENT, JUDGMENTS, write_example
 from mind2web2.cli import evaluate
-from mind2web2.cli.console import (
-    PlainConsole,
-)
+from mind2web2.cli.console import PlainConsole
 from mind2web2.cli.options import CommandParser
 from mind2web2.cli.parsers.evaluate import add_options
 from mind2web2.errors import UsageError

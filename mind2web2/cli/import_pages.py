@@ -14,9 +14,7 @@ from mind2web2.pages.cited_pages import AgentCache
 from mind2web2.pages.crawl import CrawlProgress, find_citations
 from mind2web2.pages.importing import ImportOutcome, import_file
 from mind2web2.pages.link_judge import FOLDER_NAME, LinkJudge
-from mind2web2.results.answers import (
-    select_answers,
-)
+from mind2web2.results.answers import select_answers
 from mind2web2.runs.settings import RunSettings
 from mind2web2.utils.text import counted
 

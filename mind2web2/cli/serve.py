@@ -9,9 +9,7 @@ from concurrent.futures import Future
 from ipaddress import ip_address
 from pathlib import Path
 
-from mind2web2.cli.console import (
-    PlainConsole,
-)
+from mind2web2.cli.console import PlainConsole
 from mind2web2.cli.options import settings_of
 from mind2web2.errors import UsageError
 from mind2web2.runs.named_judge import judge_spec

@@ -39,9 +39,7 @@ from mind2web2.urls.parts import (
     split_url,
     undo_markdown_escapes,
 )
-from mind2web2.utils.files import (
-    write_whole,
-)
+from mind2web2.utils.files import write_whole
 from mind2web2.utils.text import as_unicode_text
 
 log = logging.getLogger(__name__)

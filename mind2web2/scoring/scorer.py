@@ -49,9 +49,7 @@ from mind2web2.runs.answer import DEFAULT_JUDGE_LIMIT, run_script_on_answer
 from mind2web2.runs.file_prices import file_prices
 from mind2web2.runs.named_judge import judge_spec
 from mind2web2.runs.session import OwnParts, Session, open_run
-from mind2web2.runs.settings import (
-    RunSettings,
-)
+from mind2web2.runs.settings import RunSettings
 from mind2web2.scripts.isolation.homes import fork_server
 from mind2web2.urls.parts import lookup_key
 from mind2web2.utils import values

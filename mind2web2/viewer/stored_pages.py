@@ -23,9 +23,7 @@ from mind2web2.rubric.verdicts import Evidence, PageCheck, Vote
 from mind2web2.utils.names import is_file_name
 from mind2web2.utils.path_config import PathConfig
 from mind2web2.verification.messages import verification_messages
-from mind2web2.verification.run_questions import (
-    BinaryEvalResult,
-)
+from mind2web2.verification.run_questions import BinaryEvalResult
 from mind2web2.verification.script_access import EvaluatorConfig
 from mind2web2.viewer.catalog import Catalog
 from mind2web2.viewer.keys import AnswerKey, Json, NoSuchResultError

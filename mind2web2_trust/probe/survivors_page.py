@@ -8,9 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from html import escape
 
-from mind2web2.plugin import (
-    ChangedPages,
-)
+from mind2web2.plugin import ChangedPages
 
 _HEAD = """<!doctype html>
 <html lang="en">

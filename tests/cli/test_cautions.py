@@ -3,9 +3,7 @@
 import pytest
 from result_parts import made_from, shown, vote
 
-from mind2web2.cli.console import (
-    PlainConsole,
-)
+from mind2web2.cli.console import PlainConsole
 from mind2web2.cli.evaluate_report import print_scores
 from mind2web2.results.answers import TaskWork
 from mind2web2.results.cautions import CautionFacts, cautions

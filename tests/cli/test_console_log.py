@@ -5,9 +5,7 @@ import logging
 
 import pytest
 
-from mind2web2.cli.console import (
-    PlainConsole,
-)
+from mind2web2.cli.console import PlainConsole
 
 LOG = logging.getLogger("mind2web2.lake")
 

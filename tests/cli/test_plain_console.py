@@ -5,9 +5,7 @@ import sys
 
 PRINTING = """
 import sys
-from mind2web2.cli.console import (
-    PlainConsole,
-)
+from mind2web2.cli.console import PlainConsole
 console = PlainConsole(outlives_reader=True)
 errors = PlainConsole(file=sys.stderr, outlives_reader=True)
 sys.stdin.readline()

@@ -11,9 +11,7 @@ from projects import ClaimJudge, Project, evaluate
 from rich.table import Table
 from scripted_judge import ScriptedJudge
 
-from mind2web2.cli.console import (
-    PlainConsole,
-)
+from mind2web2.cli.console import PlainConsole
 from mind2web2.results.cautions import cautions, flagged_line
 from mind2web2.utils.logging_setup import cleanup_logger, create_logger
 

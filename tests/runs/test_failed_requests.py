@@ -1,7 +1,6 @@
 """A run's totals count failed requests: they are paid for, and show the state of the judge."""
 
 import asyncio
-import io
 import json
 import threading
 from concurrent.futures import ThreadPoolExecutor
@@ -21,9 +20,7 @@ from servers.judge_server import (
     status,
 )
 
-from mind2web2.cli.console import PlainConsole
-from mind2web2.cli.displays import totals_text
-from mind2web2.cli.evaluate_report import print_unreported
+from mind2web2.cli.displays import totals_text, unreported_text
 from mind2web2.errors import (
     ContextTooLongError,
     JudgeAccessError,
@@ -156,11 +153,8 @@ async def test_requests_without_reported_tokens_are_counted(faults, tokens, unto
     write_usage(tmp_path, run)
     newest = json.loads((tmp_path / USAGE_NAME).read_text(encoding="utf-8"))["newest_run"]
     assert newest["tasks"]["lake"]["asked"]["untold_requests"] == untold
-    console = PlainConsole(file=io.StringIO(), width=200)
-    print_unreported(console, run.usage)
-    assert (
-        "the server did not report the tokens of 1 request," in console.file.getvalue()
-    ) is bool(untold)
+    text = unreported_text(run.usage)
+    assert ("the server did not report the tokens of 1 request," in str(text)) is bool(untold)
 
 
 async def test_a_request_that_timed_out_has_no_reported_tokens():

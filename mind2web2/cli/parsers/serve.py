@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from mind2web2.cli.options import (
-    Subcommands,
-)
+from mind2web2.cli.options import Subcommands
 from mind2web2.runs.settings import RunSettings
 
 _SETTINGS = (

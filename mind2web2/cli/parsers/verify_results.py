@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from mind2web2.cli.options import (
-    Subcommands,
-)
+from mind2web2.cli.options import Subcommands
 from mind2web2.utils.values import local_path
 
 DESCRIPTION = """\

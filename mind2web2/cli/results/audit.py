@@ -6,9 +6,7 @@ from collections.abc import Iterable
 
 from mind2web2.analysis.audit_report import AuditReport
 from mind2web2.analysis.audited import JudgeQuality
-from mind2web2.cli.console import (
-    PlainConsole,
-)
+from mind2web2.cli.console import PlainConsole
 from mind2web2.statistics.agreement import Figures
 from mind2web2.statistics.paired import Estimate
 from mind2web2.utils.text import counted, number

@@ -10,9 +10,7 @@ from mind2web2.analysis.comparison import ranking
 from mind2web2.analysis.corrected_pairs import corrected_pairs
 from mind2web2.analysis.correction_record import CorrectionRoots
 from mind2web2.analysis.judge_checks import failed_check
-from mind2web2.cli.console import (
-    PlainConsole,
-)
+from mind2web2.cli.console import PlainConsole
 from mind2web2.cli.options import load_function, settings_of
 from mind2web2.cli.results.chosen import chosen_tasks
 from mind2web2.cli.results.comparison_tables import print_ranking, print_verdict

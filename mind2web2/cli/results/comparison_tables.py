@@ -5,12 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from mind2web2.analysis.comparison import Pair, Ranking
-from mind2web2.cli.console import (
-    PlainConsole,
-)
-from mind2web2.cli.results.tables import (
-    METRICS,
-)
+from mind2web2.cli.console import PlainConsole
+from mind2web2.cli.results.tables import METRICS
 from mind2web2.utils.program import program
 from mind2web2.utils.text import counted, fixed, number
 

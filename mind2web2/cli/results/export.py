@@ -15,9 +15,7 @@ from mind2web2.bridges.tables import (
     without_texts,
     write_table,
 )
-from mind2web2.cli.console import (
-    PlainConsole,
-)
+from mind2web2.cli.console import PlainConsole
 from mind2web2.cli.options import settings_of
 from mind2web2.cli.results.judgments import write_judgments
 from mind2web2.errors import UsageError

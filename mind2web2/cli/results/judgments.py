@@ -6,9 +6,7 @@ import argparse
 from collections.abc import Sequence
 from pathlib import Path
 
-from mind2web2.cli.console import (
-    PlainConsole,
-)
+from mind2web2.cli.console import PlainConsole
 from mind2web2.cli.options import settings_of
 from mind2web2.errors import UsageError
 from mind2web2.judge.record import JudgeIdentity

@@ -5,9 +5,7 @@ from __future__ import annotations
 import argparse
 
 from mind2web2.analysis.merging import merge_results
-from mind2web2.cli.console import (
-    PlainConsole,
-)
+from mind2web2.cli.console import PlainConsole
 from mind2web2.cli.results.tables import print_metrics
 from mind2web2.utils.text import counted
 

@@ -20,9 +20,7 @@ from mind2web2.analysis.correction_record import (
 )
 from mind2web2.analysis.judge_checks import failed_check
 from mind2web2.analysis.score_matrix import NO_ANSWER, NO_RUNS
-from mind2web2.cli.console import (
-    PlainConsole,
-)
+from mind2web2.cli.console import PlainConsole
 from mind2web2.cli.options import load_function, settings_of
 from mind2web2.cli.results.chosen import chosen_tasks, domains_of
 from mind2web2.cli.results.tables import (

@@ -14,9 +14,7 @@ from pathlib import Path
 
 from rich.text import Text
 
-from mind2web2.cli.console import (
-    PlainConsole,
-)
+from mind2web2.cli.console import PlainConsole
 from mind2web2.cli.options import settings_of
 from mind2web2.cli.results.stored_values import stored_values
 from mind2web2.errors import Mind2Web2Error, UsageError

@@ -6,9 +6,7 @@ import json
 from collections.abc import Iterator
 
 from mind2web2.results.result_file import ResultFile
-from mind2web2.rubric.verdicts import (
-    ExtractionRecord,
-)
+from mind2web2.rubric.verdicts import ExtractionRecord
 
 _INDENT = "  "
 

@@ -8,9 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
-from mind2web2.cli.console import (
-    PlainConsole,
-)
+from mind2web2.cli.console import PlainConsole
 from mind2web2.results.agent_summary import (
     AgentSummary,
     ClaimCounts,

@@ -8,9 +8,7 @@ import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from mind2web2.cli.console import (
-    PlainConsole,
-)
+from mind2web2.cli.console import PlainConsole
 from mind2web2.cli.options import settings_of
 from mind2web2.errors import UsageError
 from mind2web2.results.known_answers import require_results

@@ -9,9 +9,7 @@ from pathlib import Path
 from threading import Thread
 
 from mind2web2.analysis.correction_record import CorrectionRoots
-from mind2web2.cli.console import (
-    PlainConsole,
-)
+from mind2web2.cli.console import PlainConsole
 from mind2web2.cli.options import settings_of
 from mind2web2.errors import UsageError
 from mind2web2.runs.settings import RunSettings

@@ -85,13 +85,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
         parser.print_help()
         return 0
     if word.startswith("-"):
-        if word == "--version":
+        if "--version" in words:
             return _print_version(is_verbose="-v" in words)
         if words == ["--help", "all"]:
             return _print_all_commands()
-        # Nothing but --help is left.
-        parser.add_argument("command", metavar="COMMAND", help=argparse.SUPPRESS)
-        return _run(parser, words)
+        # This prints the help, or refuses the option.
+        parser.parse_args(words)
+        parser.error("the command is missing")
     _check_command(parser, word)
     commands = parser.add_subparsers(required=True, metavar="COMMAND", prog="mind2web2")
     _module_of(parser, word).add_command(commands)

@@ -20,6 +20,13 @@ def test_the_help_shows_the_commands_of_the_readme_and_where_the_others_are(word
     assert "rejudge" in everything
 
 
+def test_options_before_a_command():
+    """The version may come with -v on either side; others are refused in one line."""
+    assert call(main, "-v", "--version").stdout == call(main, "--version", "-v").stdout
+    refused = call(main, "-v").stderr
+    assert refused == "mind2web2: error: unrecognized arguments: -v; see mind2web2 --help\n"
+
+
 def test_evaluate_shows_the_common_options_and_all_where_they_are_wanted():
     few, everything = (
         set(re.findall(r"(?m)^  (--\w+)", call(main, "evaluate", *words).stdout))

@@ -36,7 +36,8 @@ def html_text(page: str) -> str:
         from lxml import html as lxml_html
     except ImportError as error:
         raise UsageError(
-            f"a report in HTML needs the package {error.name}: run `pip install 'mind2web2[html]'`"
+            f"a report in HTML needs the package {error.name}: run `pip install 'mind2web2[html]'`, "
+            "or in a clone `uv sync --extra html`"
         ) from error
     parser = lxml_html.HTMLParser(encoding="utf-8", remove_comments=True, huge_tree=True)
     written = page.encode("utf-8", "replace") or b"<p>"

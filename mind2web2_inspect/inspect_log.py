@@ -51,7 +51,10 @@ def write_inspect_log(path: Path, agent: str, eval_results_root: Path) -> int:
             write_eval_log,
         )
     except ModuleNotFoundError as error:
-        raise UsageError("Inspect is missing: run `pip install 'mind2web2[inspect]'`") from error
+        raise UsageError(
+            "Inspect is missing: run `pip install 'mind2web2[inspect]'`, or in a clone `uv sync "
+            "--extra inspect`"
+        ) from error
     answers = list(answer_rows(agent, eval_results_root))
     samples = [_sample(record, epoch, eval_results_root) for record, epoch in _with_epochs(answers)]
     tasks = list(dict.fromkeys(record.task_id for record in answers))

@@ -44,7 +44,10 @@ def _import_ray() -> Any:
     try:
         ray = importlib.import_module("ray")
     except ModuleNotFoundError as error:
-        raise UsageError("--engine ray needs Ray: run `pip install 'mind2web2[ray]'`") from error
+        raise UsageError(
+            "--engine ray needs Ray: run `pip install 'mind2web2[ray]'`, or in a clone `uv sync "
+            "--extra ray`"
+        ) from error
     logging.getLogger("ray").setLevel(logging.CRITICAL)
     return ray
 

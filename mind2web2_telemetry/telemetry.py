@@ -47,8 +47,8 @@ async def exporter() -> AsyncIterator[Telemetry]:
         from opentelemetry.sdk.trace.export import BatchSpanProcessor
     except ModuleNotFoundError as error:
         raise UsageError(
-            "OpenTelemetry's packages are missing: run `pip install 'mind2web2[otel]'`, or set "
-            "OTEL_SDK_DISABLED=true"
+            "OpenTelemetry's packages are missing: run `pip install 'mind2web2[otel]'`, or in a "
+            "clone `uv sync --extra otel`, or set OTEL_SDK_DISABLED=true"
         ) from error
     resource = Resource.create({"service.name": "mind2web2", "service.version": __version__})
     # Our own, rather than the process's: a program that calls this one may have set up its own.

@@ -63,7 +63,10 @@ def run(options: argparse.Namespace) -> int:
     try:
         from mcp.server import MCPServer
     except ModuleNotFoundError as error:
-        raise UsageError("mind2web2 mcp needs the extra 'mcp'") from error
+        raise UsageError(
+            "mind2web2 mcp needs a package: run `pip install 'mind2web2[mcp]'`, or in a clone `uv "
+            "sync --extra mcp`"
+        ) from error
     settings = replace(settings_of(options), eval_scripts_root=SCRIPTS)
     scorer = Scorer.of_settings(settings, None, "capture")
 

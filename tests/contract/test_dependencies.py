@@ -1,6 +1,7 @@
 """An installation with pip has all that the package imports."""
 
 import ast
+import re
 import sys
 import tomllib
 from importlib.metadata import packages_distributions
@@ -52,3 +53,11 @@ def test_all_that_is_imported_is_declared():
         if not wanted & {each.lower().replace("_", "-") for each in distributions.get(name, [name])}
     }
     assert undeclared == {}
+
+
+def test_a_message_about_an_extra_says_how_to_install_it_in_a_clone():
+    """There, uv runs the program, and the environment has no pip."""
+    for path in (path for package in PACKAGES for path in package.rglob("*.py")):
+        text = re.sub(r'"\s+f?"', "", path.read_text(encoding="utf-8"))
+        with_pip, with_uv = text.count("pip install 'mind2web2["), text.count("uv sync --extra")
+        assert with_pip == with_uv, path.name

@@ -6,7 +6,6 @@ import argparse
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from random import Random
 
 from mind2web2.plugin import (
@@ -36,10 +35,9 @@ def run(options: argparse.Namespace) -> int:
     """Probe the judges, print the figures and return the exit status."""
     console = PlainConsole(outlives_reader=True)
     settings = settings_of(options, is_announced=not options.json)
-    paths = settings.paths
-    models = options.judge_models or [
-        settings.judge_model or _judge_of_results(paths.eval_results_root, options.agent)
-    ]
+    results = AgentResults(settings.paths.eval_results_root, options.agent)
+    results.require()
+    models = options.judge_models or [settings.judge_model or _judge_of_results(results)]
     plan = _Plan(
         options.agent,
         [replace(settings, judge_model=model, no_capture=True) for model in models],
@@ -54,13 +52,11 @@ def run(options: argparse.Namespace) -> int:
     return console.run(work, _STOPPED)
 
 
-def _judge_of_results(eval_results_root: Path, agent_name: str) -> str:
-    results = AgentResults(eval_results_root, agent_name)
-    results.require()
+def _judge_of_results(results: AgentResults) -> str:
     models = (loaded.content.judge_model for _, _, loaded in results.latest())
     model = next(filter(None, models), None)
     if model is None:
-        raise UsageError(f"no result of {agent_name} names a judge: add --judge_model")
+        raise UsageError(f"no result of {results.agent} names a judge: add --judge_model")
     return model
 
 

@@ -37,8 +37,13 @@ def test_no_results_are_one_line_that_names_whose_there_are(project, command, fo
 
 @pytest.mark.usefixtures("project")
 def test_unknown_agents_are_named_by_every_command():
-    for command in ("metrics", "rejudge"):
-        run = call(main, command, "nobody")
+    reading = ("metrics", "verify-results", "show", "view", "rejudge")
+    commands = [(name, "nobody") for name in reading]
+    commands += [(name, "nobody", "-o", "out.html") for name in ("report", "probe")]
+    commands += [("export", "nobody", "-o", "out.csv")]
+    commands += [("probe", "nobody", "--judge_model", "rule")]
+    for command in commands:
+        run = call(main, *command)
         assert (run.returncode, run.stderr.count("\n")) == (2, 1), command
         assert "no results of agent nobody under eval_results: run" in run.stderr
 

@@ -87,6 +87,7 @@ def test_a_file_that_is_wrong_gives_no_result(project):
     assert (
         "line 9, root.children[1].sources: no field 'url': did you mean 'urls'?" in outcome.stdout
     )
+    assert f"No result: {TASK}/answer_1.md: eval_scripts/own/{TASK}.yaml, line" in outcome.stdout
     again = "The same command tries the answers without a result again"
     assert again in outcome.stdout
     shown = call(main, "show", "bot", TASK)

@@ -84,7 +84,9 @@ class Failure:
     @classmethod
     def of(cls, error: BaseException) -> Failure:
         """Return an error as it travels."""
-        return cls(type(error).__name__, str(error)[:MAX_REASON_CHARS])
+        # Subclasses are the sender's own; the message says what they mean.
+        kind = EvalScriptError if isinstance(error, EvalScriptError) else type(error)
+        return cls(kind.__name__, str(error)[:MAX_REASON_CHARS])
 
     def of_script(self) -> EvalScriptError:
         """Return the error that it is in the run, whatever name the script's process sends.

@@ -23,11 +23,7 @@ _LABELS: Mapping[FigureName, str] = {
     "contradicted": "Contradicted claims, of those whose page was read",
     "unavailable": "Sources whose page was unavailable",
 }
-_WITHOUT: Mapping[Verdict, str] = {
-    "not judged": "not judged",
-    "page unavailable": "without a page that could be read",
-    "no source given": "without a source",
-}
+_UNCHECKED: tuple[Verdict, ...] = ("not judged", "page unavailable", "no source given")
 
 
 def name_lists(report: ReadReport | CheckedReport) -> Iterator[tuple[str, list[str]]]:
@@ -72,14 +68,9 @@ class CheckedReport(BaseModel):
         """Return the findings in one sentence."""
         checkable = [each for each in self.statements if each.checkable]
         counts = Counter(claim.verdict for each in checkable for claim in each.claims)
-        checked = sum(count for verdict, count in counts.items() if verdict not in _WITHOUT)
-        others = ", ".join(
-            f"{counts[each]} {'is' if counts[each] == 1 else 'are'} {_WITHOUT.get(each, each)}"
-            for each in ORDER[1:]
-            if counts[each]
-        )
-        held = f"{counts['supported']} of {counted(checked, 'checked claim')} hold"
-        return "; ".join(filter(None, (held, others)))
+        unchecked = Counter({verdict: counts.pop(verdict, 0) for verdict in _UNCHECKED})
+        tallies = (_tally("checked", counts), _tally("not checked", unchecked))
+        return "; ".join(filter(None, tallies)) or "no claim was found"
 
     def figure_rows(self) -> Iterator[tuple[str, str]]:
         """Yield each figure with its label, as text."""
@@ -134,3 +125,8 @@ def precision_without(
         if not {source.page for source in statement.sources}.intersection(sources)
     ]
     return figures_of(others)["precision"]
+
+
+def _tally(what: str, counts: Counter[Verdict]) -> str:
+    named = ", ".join(f"{counts[each]} {each}" for each in ORDER if counts[each])
+    return named and f"{counted(counts.total(), 'claim')} {what}: {named}"

@@ -13,7 +13,7 @@ command again to continue. If a report has changed, check asks only about what c
 
   mind2web2 check REPORT                      judge with OpenAI's o4-mini (OPENAI_API_KEY)
   mind2web2 check REPORT -o report.html       show the report with each statement marked
-  mind2web2 check REPORT --estimate           print first what that will cost, and ask nothing
+  mind2web2 check REPORT --estimate           print what that will cost, and ask nothing
   mind2web2 check REPORT --fail_under precision=.9
                                               exit with status 1 if fewer claims are supported
   mind2web2 check REPORT --no_judge           open the pages and print hints; no key is needed
@@ -26,6 +26,8 @@ _NOT_OF_CHECKS = frozenset(
     (
         "agent_name",
         "task_ids",
+        "task_list",
+        "self_debug",
         "answer_folder",
         "eval_scripts_root",
         "eval_version",
@@ -108,7 +110,7 @@ def add_command(commands: Subcommands) -> None:
         metavar="FIGURE=SHARE",
         action="append",
         default=[],
-        help="exit with status 1 if a figure is lower, as precision=.9; may be repeated",
+        help="exit with status 1 if a figure is lower, such as precision=.9; may be repeated",
     )
     parser.add_run_settings(leave_out=_NOT_OF_CHECKS)
     parser.set_defaults(run="mind2web2_check.checking")

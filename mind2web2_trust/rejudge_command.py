@@ -13,7 +13,7 @@ stay as they are: the new ones go to rejudged/JUDGE/1/, /2/ and so on. Pages com
 nothing varies but the judge.
 
   mind2web2 rejudge my_agent                  judge three times with the same judge: how far does it vary?
-  mind2web2 rejudge my_agent --estimate       print first what one round will cost
+  mind2web2 rejudge my_agent --estimate       print what one round will cost
   mind2web2 rejudge my_agent --judge_model gpt-5-mini
                                               judge once with another judge: do both agree?
   mind2web2 rejudge my_agent --judge_model STRONG --sample 60

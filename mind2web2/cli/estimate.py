@@ -85,7 +85,7 @@ def _lines(run: PlannedRun, estimate: RunEstimate, settings: RunSettings) -> Ite
             "write it into mind2web2.toml."
         )
     else:
-        yield f"Dollars: probably {dollars(expected.cost_usd)}; --ahead gates adds about 12%."
+        yield f"Dollars: probably {dollars(expected.cost_usd)}."
     yield uncached_text(estimate.uncached_pages, settings)
     for name, why in estimate.unscored.items():
         yield f"Not estimated: {name}: {why}"

@@ -10,7 +10,7 @@ _DESCRIPTION = """\
 Would the judge have noticed? Take claims that passed, change the fact on the cited page that supports each
 one, and ask the judge again. A verdict that stays did not come from the page. You need no labels.
 
-  mind2web2 probe my_agent --estimate                       print first what it will cost, and ask nothing
+  mind2web2 probe my_agent --estimate                       print what it will cost, and ask nothing
   mind2web2 probe my_agent                                  make 200 probes with the judge of the results
   mind2web2 probe my_agent --judge_model o4-mini --judge_model gpt-5-mini
                                                             compare two judges

@@ -13,7 +13,7 @@ Judge an agent's answers. The command runs each task's eval script, checks every
 pages, scores the rubric tree, and shows the scores and the agent's metrics.
 
   {command}                    judge with OpenAI's o4-mini (OPENAI_API_KEY)
-  {command} --estimate         print first what that will cost, and ask nothing
+  {command} --estimate         print what that will cost, and ask nothing
   {command} --max_cost 20      stop asking when the run has cost $20
   {command} --task_id TASK     judge one task only; may be repeated
   {command} --judge_base_url http://localhost:8000/v1 --judge_model NAME

@@ -13,7 +13,6 @@ Write the agents' newest results as a table, with a row for each leaf or for eac
   mind2web2 export my_agent -o leaves.csv                          a row for each leaf
   mind2web2 export my_agent other --answers -o answers.jsonl       a row for each answer
   mind2web2 export my_agent --anonymous -o leaves.jsonl            no texts of tasks, answers and pages
-
   mind2web2 export my_agent --judgments my_agent.jsonl             the judge's replies, to score again offline
 
 docs/file-layouts.md#tables explains the columns. In Python, use mind2web2.load_results("my_agent").

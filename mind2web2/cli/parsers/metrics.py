@@ -50,8 +50,8 @@ def add_command(commands: Subcommands) -> None:
         "--barred",
         metavar="FILE",
         type=Path,
-        help="hosts, addresses and titles. Answers that rest on one are named, with the scores "
-        "without them (default: the benchmark's own dataset, code, paper and leaderboard)",
+        help="a file of hosts, addresses and titles. Answers that rest on any of them are named, "
+        "with the scores without them (default: the benchmark's own dataset, code, paper and leaderboard)",
     )
     parser.add_task_option("all that have results")
     parser.add_argument(

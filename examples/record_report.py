@@ -3,7 +3,7 @@
     uv run --group dev python examples/record_report.py
 
 For maintainers: run it after a change to the report, its key, the site, or a prompt. A question
-    without an entry and a quotation that is not on its page are errors.
+without an entry and a quotation that is not on its page are errors.
 """
 
 from __future__ import annotations

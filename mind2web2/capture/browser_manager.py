@@ -95,7 +95,6 @@ _MAX_RECORDED_REFUSALS = 50
 # Until a server begins to answer that is waited for once more; the proxy ends connections soon
 # after.
 _PATIENT_ANSWER_S = 55.0
-# With less than none allowed, the proxy refuses every connection.
 
 
 @dataclass(frozen=True, slots=True)

@@ -58,4 +58,6 @@ def _in_words(settings: RunSettings, folder: Path | None, missing_pages: Missing
 
 def _warn_of_judge(check: Future[None]) -> None:
     if not check.cancelled() and (error := check.exception()) is not None:
-        logging.getLogger(__name__).warning("%s Until it is, calls have no score.", error)
+        logging.getLogger(__name__).warning(
+            "%s Calls have no score until the judge answers.", error
+        )

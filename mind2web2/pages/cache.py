@@ -364,7 +364,7 @@ class CacheFileSys:
             self._reported_missing.discard(key)
 
     def _seen(self, url: str) -> StoredPage | None:
-        """Return a stored page if it is to be found by those who read this cache."""
+        """Return the stored page, as all readers see it; a subclass may hide some."""
         return self._find(url)
 
     def _find(self, url: str) -> StoredPage | None:

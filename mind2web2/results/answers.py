@@ -25,6 +25,7 @@ MAX_ANSWER_BYTES = 1_000_000
 EMPTY_ANSWER = "the agent gave an empty answer"
 
 _ANSWER_NAME = re.compile(r"answer_[1-9][0-9]*\.md", re.ASCII)
+_CASE_HEADER = re.compile(r"---[ \t]*\n(?:#.*\n)*expect: *[\d.]+ *\n")
 _META_KEYS = ("time_seconds", "created", "model")
 _META_NAME = re.compile(r"answer_[1-9][0-9]*\.meta\.json", re.ASCII)
 
@@ -124,12 +125,7 @@ def select_work(paths: PathConfig, agent_name: str, task_ids: Sequence[str] = ()
     agent_folder = _agent_folder(paths, agent_name)
     tasks = [_task_work(paths, agent_folder / name) for name in _task_ids(agent_folder, task_ids)]
     if not any(task.answers or task.failed_runs for task in tasks):
-        if len(task_ids) == 1:
-            where = agent_folder / task_ids[0]
-        else:
-            where = agent_folder
-        expected = "answer_<k>.md" if len(task_ids) == 1 else "<task_id>/answer_<k>.md"
-        raise UsageError(f"no answers of agent {agent_name} under {where}: expected {expected}")
+        raise _no_answers(agent_folder, task_ids)
     answered = [task for task in tasks if task.answers]
     if answered and all(task.script_path is None for task in answered):
         more = f" (nor is there one for {len(answered) - 1} more)" if len(answered) > 1 else ""
@@ -163,14 +159,15 @@ def select_answers(
         name: answer_files(agent_folder / name)[0] for name in _task_ids(agent_folder, task_ids)
     }
     if not any(selected.values()):
-        where = name_list(task_ids) if task_ids else "any task"
-        raise UsageError(
-            f"no answers of agent {agent_name} to {where}: expected <task_id>/answer_<k>.md"
-        )
+        raise _no_answers(agent_folder, task_ids)
     return {name: answers for name, answers in selected.items() if answers}
 
 
-_CASE_HEADER = re.compile(r"---[ \t]*\n(?:#.*\n)*expect: *[\d.]+ *\n")
+def _no_answers(agent_folder: Path, task_ids: Sequence[str]) -> UsageError:
+    to_tasks = f" to {name_list(task_ids)}" if task_ids else ""
+    return UsageError(
+        f"no answers{to_tasks} under {agent_folder}: expected <task_id>/answer_<k>.md"
+    )
 
 
 def read_answer(path: Path) -> str:

@@ -102,12 +102,12 @@ def test_answers_to_a_task_without_a_script_are_listed(tmp_path):
         (
             "bot",
             "empty",
-            r"no answers of agent bot under .*empty: expected answer_<k>\.md$",
+            r"no answers to empty under .*bot: expected <task_id>/answer_<k>\.md$",
         ),
         (
             "other",
             None,
-            r"no answers of agent other under .*: expected <task_id>/answer_<k>\.md$",
+            r"no answers under .*other: expected <task_id>/answer_<k>\.md$",
         ),
         (
             "bot",
@@ -290,7 +290,7 @@ def test_answers_may_be_selected_without_scripts(tmp_path):
         "b": ["answer_1.md"],
     }
     assert list(select_answers(paths, "bot", ["b"])) == ["b"]
-    with pytest.raises(UsageError, match="no answers of agent bot to c"):
+    with pytest.raises(UsageError, match="no answers to c under"):
         select_answers(paths, "bot", ["c"])
     with pytest.raises(UsageError, match="no answers to task d"):
         select_answers(paths, "bot", ["a", "d"])

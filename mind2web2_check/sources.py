@@ -223,7 +223,7 @@ def _problem(pages: CacheFileSys, url: str) -> str | None:
     if pages.has(url) is None:
         reason = (record and record.failure) or failure
         if reason is None:
-            return "not opened: the check was stopped before"
+            return "not opened: no page of it is stored"
         if record and record.is_refused_as_private:
             return f"not opened: {reason} (--allow_private_network opens it)"
         if "there is no host" in reason:

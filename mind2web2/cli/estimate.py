@@ -40,7 +40,7 @@ def print_estimate(evaluation: EvaluationPlan) -> int:
             "Estimate",
             ("task", *_COLUMNS),
             rows,
-            caption="from earlier results; without any, from a run with made-up replies",
+            caption="from earlier results; without any, as if every claim held",
         )
     for text in _lines(run, estimate, settings):
         console.print_line(text)

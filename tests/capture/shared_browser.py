@@ -2,9 +2,10 @@
 
 from contextlib import asynccontextmanager
 
-from mind2web2.capture.browser_manager import BatchBrowserManager, CaptureTools
+from mind2web2.capture.browser_manager import BatchBrowserManager
 from mind2web2.capture.models import CaptureSettings
 from mind2web2.capture.network.proxy import FilteringProxy
+from mind2web2.capture.page_tries import CaptureTools
 
 
 class _Manager(BatchBrowserManager):

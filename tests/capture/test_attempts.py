@@ -18,7 +18,7 @@ from fixtures.process_tree import descendants
 from patchright.async_api import async_playwright
 from servers.toothed_site import BEHIND, FACT, HOST, ToothedSite
 
-from mind2web2.capture import browser_manager
+from mind2web2.capture import page_tries
 from mind2web2.capture.browser_manager import BatchBrowserManager
 from mind2web2.capture.models import CaptureSettings, NetworkSettings
 from mind2web2.errors import MachineError
@@ -29,7 +29,7 @@ LOGGER = logging.getLogger(__name__)
 @pytest.fixture(autouse=True)
 def _short_delay(monkeypatch):
     """Try a page again without the delay of a second."""
-    monkeypatch.setattr(browser_manager, "_FIRST_DELAY_S", 0.05)
+    monkeypatch.setattr(page_tries, "_FIRST_DELAY_S", 0.05)
 
 
 def settings_for(site, **changes):

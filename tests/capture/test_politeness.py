@@ -2,7 +2,7 @@
 
 import asyncio
 
-from mind2web2.capture.browser_manager import HostTurns
+from mind2web2.capture.host_turns import HostTurns
 
 
 async def test_few_pages_of_one_host_at_once():

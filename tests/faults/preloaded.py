@@ -141,6 +141,8 @@ _LATE_MODULES = (
     "markdown_it",
     "openai",
     "mind2web2.capture.browser_manager",
+    "mind2web2.capture.host_turns",
+    "mind2web2.capture.page_tries",
     "mind2web2.capture.pdf",
     "mind2web2.cli.evaluate_run",
     "mind2web2.cli.results.tables",

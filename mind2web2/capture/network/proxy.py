@@ -20,9 +20,9 @@ from mind2web2.capture.network.destinations import (
     DestinationRefusedError,
     Destinations,
     PrivateDestinationError,
-    Resolver,
     connect,
 )
+from mind2web2.capture.network.name_lookup import Resolver
 from mind2web2.capture.network.upstream import (
     Rewrite,
     Stream,

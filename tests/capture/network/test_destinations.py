@@ -14,6 +14,8 @@ from mind2web2.capture.network.destinations import (
     DestinationFailedError,
     DestinationRefusedError,
     Destinations,
+)
+from mind2web2.capture.network.special_addresses import (
     literal_address,
     own_address_reason,
     refusal_reason,

@@ -117,9 +117,7 @@ def _agent(options: argparse.Namespace) -> _Agent:
     paths = folders.paths
     stored = AgentResults(paths.eval_results_root, name)
     stored.require()
-    results = [result for _, _, result in stored.latest()]
-    newest = max(results, key=lambda result: result.path.name, default=None)
-    made_from = None if newest is None else newest.content.provenance
+    made_from = stored.made_from()
     made = RunSettings() if made_from is None else recorded_settings(made_from)
     inherited = _inherited(folders, made)
     own = settings_of(options, is_announced=True, no_capture=True, **inherited)

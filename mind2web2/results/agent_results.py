@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from mind2web2.results.known_answers import agent_answers, require_results
+from mind2web2.results.provenance import Provenance
 from mind2web2.results.scored_answer import ScoredAnswer
 from mind2web2.results.stored_results import (
     LoadedResult,
@@ -39,6 +40,12 @@ class AgentResults:
     def latest(self) -> Iterator[tuple[str, str, LoadedResult]]:
         """Yield task id, answer name and newest result of each answer, in natural order."""
         return latest_results(self.root, self.agent)
+
+    def made_from(self) -> Provenance | None:
+        """Return what the newest of all results was made from, ``None`` where that is unknown."""
+        results = (result for _, _, result in self.latest())
+        newest = max(results, key=lambda result: result.path.name, default=None)
+        return None if newest is None else newest.content.provenance
 
     def newest(self, task_id: str, answer_name: str) -> LoadedResult | None:
         """Return the newest result of an answer, ``None`` where there is none."""

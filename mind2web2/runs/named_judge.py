@@ -12,6 +12,7 @@ from mind2web2.judge.spec import JudgeSpec, keyed_part, replaying
 from mind2web2.judge.store import JudgmentStore
 from mind2web2.judge.transfer import source_of
 from mind2web2.llm_client.settings import public_address
+from mind2web2.results.agent_results import AgentResults
 from mind2web2.runs.settings import RunSettings
 
 
@@ -33,8 +34,14 @@ def judge_spec(settings: RunSettings) -> JudgeSpec:
     )
 
 
-def replayed_judge(settings: RunSettings, store: JudgmentStore, path: Path) -> JudgeSpec:
+def replayed_judge(
+    settings: RunSettings, store: JudgmentStore, path: Path, results: AgentResults
+) -> JudgeSpec:
     """Return the judge whose judgments are replayed from a file.
+
+    Args:
+        results: of the agent. If no option names a judge, such as after a comparison of judges,
+            that of the newest result is replayed.
 
     Raises:
         UsageError: several of the stored judges fit the settings, or none does.
@@ -47,14 +54,15 @@ def replayed_judge(settings: RunSettings, store: JudgmentStore, path: Path) -> J
         "max_images": 0 if settings.no_screenshots else None,
         "extra_body": keyed_part(json.loads(settings.judge_extra_body or "{}")),
     }
-    judge = only_fitting(asked, _of_server(settings, known), known)
+    judge = _only_fitting(asked, _of_server(settings, known), known, results)
     return replaying(judge, settings.votes, source_of(path))
 
 
-def only_fitting(
+def _only_fitting(
     asked: Mapping[str, object],
     stored: Sequence[JudgeIdentity],
     known: Sequence[JudgeIdentity],
+    results: AgentResults,
 ) -> JudgeIdentity:
     """Return the one stored judge that has the parameters asked for.
 
@@ -67,7 +75,11 @@ def only_fitting(
     wanted = {name: value for name, value in asked.items() if value is not None}
     fitting = [judge for judge in stored if _has(judge, wanted)]
     if len(fitting) > 1:
-        # Options that are not given are then taken as not set.
+        # Options that are not given are then taken as not set, but if none is, a result tells.
+        made_from = results.made_from()
+        if made_from is not None and not wanted:
+            # The result of a replay does not name its server.
+            asked = made_from.judge.identity.model_dump(exclude={"endpoint"})
         fitting = [judge for judge in fitting if _has(judge, asked)] or fitting
     if len(fitting) != 1:
         listed = "; ".join(" ".join(judge.in_words()) for judge in stored or known) or "none"

@@ -23,6 +23,7 @@ from mind2web2.judge.store import JudgmentStore
 from mind2web2.judge.transfer import open_for_replay
 from mind2web2.llm_client.chat import ChatProvider
 from mind2web2.pages.library import PageLibrary
+from mind2web2.results.agent_results import AgentResults
 from mind2web2.runs.answer import RunParts
 from mind2web2.runs.capturing import capture_settings, network_of
 from mind2web2.runs.concurrency import Admission, Concurrency
@@ -127,7 +128,8 @@ async def open_run(
     own = own or OwnParts()
     with _opened_store(settings, judgments, own) as store:
         if settings.is_replay and judgments is not None:
-            named = replayed_judge(settings, store, replayed_file(settings, judgments))
+            results = AgentResults(judgments.parent.parent, judgments.parent.name)
+            named = replayed_judge(settings, store, replayed_file(settings, judgments), results)
         else:
             named = (own.judge or judge_spec(settings)).with_prices(settings.prices)
         budget = own.budget or budget_of(settings, named)

@@ -417,10 +417,18 @@ def is_of_architect(judgment):
 
 
 def test_a_replay_of_two_judges_asks_which(again):
-    """Exit status 2 and one line that names both; then the one chosen is replayed."""
+    """Exit status 2 and one line that names both; then the one chosen is replayed.
+
+    If the agent has results, their judge is replayed.
+    """
     results, _ = again
     run = call(main, "import", "judgments", "example", RECORDED, "--eval_results_root", results)
     assert run.returncode == 0
+    run = replay(results, judgments=None)
+    assert run.returncode == 0
+    assert "o4-mini (replay)" in run.stdout
+    for folder in (results / "example").glob("*/"):
+        shutil.rmtree(folder)
     run = replay(results, judgments=None)
     assert (run.returncode, run.stdout) == (2, "")
     assert run.stderr.startswith(

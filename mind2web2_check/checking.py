@@ -277,7 +277,7 @@ class _Command:
         """Return the evaluation of a report, which reuses what other reports have asked."""
         evaluation = AgentEvaluation.of(check.settings(self.settings), check.name)
         stores = check.of_others("eval_results/*/judgments.sqlite3")
-        return replace(evaluation, is_quiet=True, other_stores=stores)
+        return replace(evaluation, is_quiet=True, shows_scores=False, other_stores=stores)
 
     def _write(self, reports: Sequence[ShownReport]) -> None:
         for output in self.outputs:

@@ -7,7 +7,6 @@ import hashlib
 import json
 import re
 import sys
-from collections.abc import Iterable
 from contextlib import nullcontext, redirect_stdout
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -92,17 +91,12 @@ def run(options: argparse.Namespace) -> int:
         roots = [agent.folder / str(number) for number in _numbers(agent)]
         again = JudgedAgain.read(agent.name, agent.settings.paths.eval_results_root, roots)
         lines, content = again.lines(), json.dumps(asdict(again))
-    _print(lines, content, is_json=options.json)
-    return status
-
-
-def _print(lines: Iterable[str], content: str, *, is_json: bool) -> None:
-    console = PlainConsole()
-    if is_json:
-        console.print_json(content)
-        return
+    if options.json:
+        PlainConsole().print_json(content)
+        return status
     for text in lines:
-        console.print_line(text)
+        PlainConsole().print_line(text)
+    return status
 
 
 # The work that is judged again
@@ -220,6 +214,7 @@ def _judge_once(
         evaluation,
         budget=budget,
         checked=agent.settings,
+        shows_scores=False,
         # Judgments of another agent's round would make equal answers vary as one.
         other_stores=(),
     ).run()

@@ -37,13 +37,13 @@ async def report_run(console: PlainConsole, run: EndedRun) -> None:
         problems.insert(0, failed)
     elif run.judge_check is None and run.judge.usage.total().asked.judgments:
         console.print_line(f"To see how often this judge is right: {command_line('check-judge')}")
-    if not run.plan.is_quiet:
+    if run.plan.shows_scores:
         print_scores(console, run.plan.work, run.outcomes)
         if summary is not None and summary.num_runs:
             print_metrics(console, summary)
     for text in (*_failure_lines(run), *_warning_lines(run, problems), *_cost_lines(run)):
         console.print_line(text)
-    if not run.plan.is_quiet and any(outcome.score is not None for outcome in run.outcomes):
+    if run.plan.shows_scores and any(outcome.score is not None for outcome in run.outcomes):
         options = run.plan.settings.results_option
         show = command_line("show", run.folders.agent_name, "TASK", "ANSWER", *options)
         console.print_line(f"To see why an answer has its score: {show}")

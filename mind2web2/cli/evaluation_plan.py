@@ -33,6 +33,7 @@ class EvaluationPlan:
         checked: the settings under whose results checks of judges are kept, where they are others.
         budget: in place of one of ``--max_cost``.
         is_quiet: print neither a line for each answer nor the judge's use.
+        shows_scores: print tables of the scores, and how to see more of them.
         other_stores: files whose judgments are reused (default: those of the other agents).
         machines: opens what has the answers judged in place of this machine.
     """
@@ -43,6 +44,7 @@ class EvaluationPlan:
     checked: RunSettings | None = None
     budget: Budget | None = None
     is_quiet: bool = False
+    shows_scores: bool = True
     other_stores: Sequence[Path] | None = None
     machines: Callable[[Session], AbstractAsyncContextManager[RemoteRunner]] | None = None
 

@@ -90,7 +90,10 @@ def test_a_later_run_is_known(project, server):
     assert (cells[:3], cells[-1]) == ([TASK, "2 of 2", str(asked)], "2")
     assert "Judge requests: probably 8; " in again.stdout
     assert f"probably ${asked * PRICE_USD:.4f}." in again.stdout
-    assert "1 cited page is not cached. With --no_capture, claims on them fail." in again.stdout
+    assert (
+        "1 cited page is not cached. This run captures nothing, so claims on them fail."
+        in again.stdout
+    )
     assert (files(project), len(server.calls)) == (before, asked)
 
 

@@ -88,6 +88,9 @@ def test_the_same_judge_is_asked_afresh(project):
     assert first.returncode == 0
     check = "mind2web2 check-judge"
     assert f"To see how often this judge is right: {check}\n" in first.stdout
+    # The scores of one judgment are not those of the agent.
+    assert "lake_0/answer_1.md" in first.stdout and "Results: rejudged/" in first.stdout
+    assert "Scores" not in first.stdout and "mind2web2 show" not in first.stdout
     found = rejudged("bot")
     assert len(judge.models) - asked == 3 * len(TASKS) * 2 * 4 * 2
     assert set(judge.models[asked:]) == {"judge-1"}

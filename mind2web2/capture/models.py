@@ -10,6 +10,8 @@ from typing import Literal, Protocol
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from mind2web2.urls.proxies import parse_upstream
+
 
 def environment_proxies() -> dict[str, str]:
     """Return the proxies that the environment names; see ``NetworkSettings``."""
@@ -31,12 +33,20 @@ class NetworkSettings:
         proxies: URLs of the network's own HTTP proxies by scheme, and under ``no`` the hosts to
             reach without them; by default, ``HTTP_PROXY``, ``HTTPS_PROXY`` and ``NO_PROXY``. May
             hold passwords.
+
+    Raises:
+        UsageError: one of them is not the address of a proxy.
     """
 
     allow_private_network: bool = False
     host_map: Mapping[str, tuple[str, int]] = field(default_factory=dict)
     trusted_keys: tuple[str, ...] = ()
     proxies: Mapping[str, str] = field(default_factory=environment_proxies, repr=False)
+
+    def __post_init__(self) -> None:
+        for scheme in ("http", "https"):
+            if self.proxies.get(scheme):
+                parse_upstream(self.proxies[scheme])
 
 
 class PackageBrowser:

@@ -12,7 +12,6 @@ from mind2web2.capture.models import (
     environment_proxies,
 )
 from mind2web2.runs.settings import RunSettings
-from mind2web2.urls.proxies import parse_upstream
 
 if TYPE_CHECKING:
     from mind2web2.capture.browser_manager import BatchBrowserManager
@@ -68,7 +67,4 @@ def network_of(settings: RunSettings) -> NetworkSettings:
     proxies = environment_proxies()
     if settings.proxy is not None:
         proxies |= {"http": settings.proxy, "https": settings.proxy}
-    for scheme in ("http", "https"):
-        if proxies.get(scheme):
-            parse_upstream(proxies[scheme])
     return NetworkSettings(allow_private_network=settings.allow_private_network, proxies=proxies)

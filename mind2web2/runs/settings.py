@@ -117,7 +117,7 @@ def provider(text: str) -> str:
 
 
 def _provider_or_replay(text: str) -> str:
-    return text if text == REPLAY else provider(text)
+    return values.one_of((*provider_names(), REPLAY))(text)
 
 
 def _provider_in_file(text: str) -> str:

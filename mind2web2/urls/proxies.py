@@ -74,6 +74,8 @@ class Upstream:
 def parse_upstream(url: str) -> Upstream:
     """Return the proxy that a URL names, such as ``http://user:password@proxy.example:3128``.
 
+    Without a scheme it needs a port: a word alone is more likely a mistake than a host.
+
     Raises:
         UsageError: it names none; the text does not repeat it, since it may hold a password.
     """
@@ -82,7 +84,8 @@ def parse_upstream(url: str) -> Upstream:
         host, port = parts.hostname, parts.port
     except ValueError:
         host, port = None, None
-    if not host or port == 0 or parts.scheme not in ("http", "https"):
+    has_place = bool(host) and port != 0 and (port is not None or "://" in url)
+    if not has_place or parts.scheme not in ("http", "https"):
         raise UsageError(
             "the proxy (--proxy, HTTP_PROXY, HTTPS_PROXY) must be http://HOST:PORT or "
             "https://HOST:PORT, "

@@ -120,6 +120,7 @@ def test_an_option_with_one_value_is_given_once(command):
         ("--judge_temperature", "-0.1", "'-0.1' is not a temperature from 0 to 2"),
         ("--llm_provider", "mistral", "'mistral'"),
         ("--llm_provider", "opnai", "invalid choice: 'opnai': did you mean openai?"),
+        ("--llm_provider", "repaly", "invalid choice: 'repaly': did you mean replay?"),
         ("--unknown", "x", "unrecognized arguments: --unknown=x"),
     ],
 )

@@ -71,6 +71,7 @@ async def test_a_proxy_with_credentials(tmp_path, monkeypatch):
     ("words", "reason"),
     [
         (("--proxy", "socks5://u:secret@h"), "must be http://HOST:PORT"),
+        (("--proxy", "nonsense"), "must be http://HOST:PORT"),
         (
             ("--proxy", "http://h", "--cdp_url", "http://127.0.0.1:9222"),
             "leave --proxy out",

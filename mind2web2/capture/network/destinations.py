@@ -23,7 +23,7 @@ from mind2web2.capture.network.special_addresses import (
     refusal_reason,
 )
 from mind2web2.capture.network.upstream import is_private_name, upstream_for
-from mind2web2.urls.proxies import Upstream, parse_upstream
+from mind2web2.urls.proxies import Upstream
 
 LOOKUP_TIMEOUT_S = 10.0
 # Browsers keep an address for about as long. Addresses kept here have been checked.
@@ -94,20 +94,11 @@ class DestinationFailedError(Exception):
 
 
 class Destinations:
-    """Finds the checked addresses of hosts, each name looked up once a minute at most.
-
-    Raises:
-        UsageError: the settings name something else than a proxy.
-    """
+    """Finds the checked addresses of hosts, each name looked up once a minute at most."""
 
     def __init__(self, network: NetworkSettings, resolve: Resolver | None = None) -> None:
         self._network = network
         self._host_map = {_plain(host): address for host, address in network.host_map.items()}
-        for scheme in ("http", "https"):
-            if network.proxies.get(scheme):
-                parse_upstream(
-                    network.proxies[scheme]
-                )  # an unusable one fails now, not with every page
         self._resolve = resolve or SystemResolver()
         self._known: dict[str, tuple[float, tuple[IPAddress, ...]]] = {}
         self._lookups: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()

@@ -53,11 +53,11 @@ def test_which_proxy_a_connection_takes(host, port, no_proxy, expected):
 
 @pytest.mark.parametrize(
     "url",
-    ["socks5://u:secret@h:1", "http://", "http://u:secret@h:x", "ftp://u:secret@h"],
+    ["socks5://u:secret@h:1", "http://", "http://u:secret@h:x", "ftp://u:secret@h", "h"],
 )
 def test_an_unusable_proxy_is_an_error_that_hides_its_password(url):
     with pytest.raises(UsageError, match="HOST:PORT") as error:
-        Destinations(NetworkSettings(proxies={"https": url}))
+        NetworkSettings(proxies={"https": url})
     assert "secret" not in str(error.value)
 
 

@@ -18,6 +18,7 @@ from mind2web2.plugin import (
     AgentResults,
     PlainConsole,
     RunSettings,
+    StoredRuns,
     command_line,
     default_barred,
     read_answer,
@@ -27,7 +28,7 @@ from mind2web2.plugin import (
 from mind2web2_check.figures import Bound
 from mind2web2_check.findings import CheckedReport, checked_report, precision_without
 from mind2web2_check.hints import hints_of
-from mind2web2_check.inputs import PATH_NAME, free_name, path_from, report_in
+from mind2web2_check.inputs import PATH_NAME, STANDARD_INPUT, free_name, path_from, report_in
 from mind2web2_check.outputs import (
     check_ending,
     evidence_table,
@@ -38,12 +39,15 @@ from mind2web2_check.outputs import (
 )
 from mind2web2_check.page import ShownReport, write_page
 from mind2web2_check.rubric import page_address
-from mind2web2_check.scoring import ANSWER, SCRIPTS, TASK
-from mind2web2_check.sources import Capturing, SourcePage, source_page
+from mind2web2_check.scoring import ANSWER, SCRIPT, SCRIPTS, TASK
+from mind2web2_check.sources import NOT_OPENED, Capturing, SourcePage, source_page
 from mind2web2_check.statements import ReadReport, read_report
+from mind2web2_check.verdicts import StatementVerdict, verdicts_of
 
 # In the folder of a check: the report with its verdicts, for a browser.
 PAGE_NAME = "report.html"
+_INTERRUPTED = 130
+_STOPPED = "the check was stopped before"
 _NO_HOST = "not opened: no host of the public web was found, so this machine may be offline"
 _NO_KEY = (
     "For verdicts, name a judge: set OPENAI_API_KEY, or choose another one with --llm_provider."
@@ -63,7 +67,7 @@ class Check:
     text: str
     read: ReadReport
     folder: Path
-    file: str = ""
+    file: str = STANDARD_INPUT
 
     @classmethod
     def of(cls, report: str, checks: Path, taken: Collection[str] = ()) -> Check:
@@ -92,15 +96,58 @@ class Check:
             cache_root=self.folder / "cache",
         )
 
-    def findings(self, is_judged: bool = True) -> CheckedReport:
-        """Return what the newest result says, or without one that nothing is judged.
+    @property
+    def judgments(self) -> Path:
+        """Return the file of the judge's replies."""
+        return self.project.paths.eval_results_root / self.name / "judgments.sqlite3"
+
+    @property
+    def results(self) -> AgentResults:
+        """Return the results of the check."""
+        return AgentResults(self.project.paths.eval_results_root, self.name)
+
+    @property
+    def reason(self) -> str | None:
+        """Return why the last judging has no result, ``None`` if it has one."""
+        [answer] = self.results.answers()
+        return answer.reason
+
+    def findings(self) -> CheckedReport:
+        """Return what the newest result says, or without one that nothing is judged."""
+        found = self.results.newest(TASK, ANSWER)
+        result = found.content if found else None
+        judge = result.judge_model if result else None
+        return self._with_pages(verdicts_of(self.read, result), judge)
+
+    def findings_so_far(self, settings: RunSettings, why: str) -> CheckedReport:
+        """Return the verdicts of a check that was stopped, from the judgments up to then.
 
         Args:
-            is_judged: the newest result is of this text.
+            why: it was stopped.
         """
-        results = AgentResults(self.project.paths.eval_results_root, self.name)
-        found = results.newest(TASK, ANSWER) if is_judged else None
-        report = checked_report(self.name, self.read, found.content if found else None)
+        evaluation = AgentEvaluation.of(self.settings(settings), self.name)
+        with StoredRuns.opened(list(filter(Path.is_file, [self.judgments]))) as runs:
+            again = asyncio.run(
+                runs.run_again(
+                    self.name,
+                    TASK,
+                    evaluation.work[0].answers[0],
+                    SCRIPT,
+                    runs.pages(self.pages.task_dir, TASK),
+                    evaluation.judge_record(),
+                    None,
+                    None,
+                    "fails",
+                )
+            )
+        missing = {
+            page_address(each.source) for each in self.source_pages() if each.problem == NOT_OPENED
+        }
+        verdicts = verdicts_of(self.read, again.result, missing.union(again.missing), why)
+        return self._with_pages(verdicts, None)
+
+    def _with_pages(self, statements: list[StatementVerdict], judge: str | None) -> CheckedReport:
+        report = checked_report(self.name, self.read, statements, judge)
         pages = self.source_pages()
         report.name_pages({page.source: page for page in pages})
         read = list(map(page_address, self.sources))
@@ -262,8 +309,9 @@ class _Command:
         status, reports = 0, []
         for check in checks:
             own_status = stopped or self.evaluation(check).run()
-            # The result of a check that was stopped may be an earlier one, of another text.
-            found = check.findings(is_judged=own_status == 0)
+            why = _STOPPED if own_status == _INTERRUPTED else check.reason
+            # The newest result of a check that was stopped may be of another text.
+            found = check.findings_so_far(self.settings, why) if why else check.findings()
             print_findings(self.console, found)
             failures = list(filter(None, (each.failure(found.figures) for each in self.bounds)))
             for text in failures:

@@ -8,11 +8,11 @@ from operator import itemgetter
 
 from pydantic import BaseModel, computed_field
 
-from mind2web2.plugin import ResultFile, counted
+from mind2web2.plugin import counted
 from mind2web2_check.figures import Figure, FigureName, figures_of
 from mind2web2_check.sources import SourcePage
 from mind2web2_check.statements import ReadReport
-from mind2web2_check.verdicts import ORDER, StatementVerdict, Verdict, verdicts_of
+from mind2web2_check.verdicts import ORDER, StatementVerdict, Verdict
 
 # As the capture words them: the name does not exist.
 MARKS_WITHOUT_SOURCE = "Marks without a source"
@@ -59,7 +59,7 @@ class CheckedReport(BaseModel):
     @computed_field  # type: ignore[prop-decorator] # how the library's users write it
     @property
     def not_judged(self) -> list[str]:
-        """The claims that were not judged, since the check was stopped."""
+        """The claims that were not judged; their sources have the reason."""
         claims = (claim for each in self.statements for claim in each.claims)
         return [claim.claim for claim in claims if claim.verdict == "not judged"]
 
@@ -102,16 +102,21 @@ class CheckedReport(BaseModel):
                 source.reason = page.problem or source.reason
 
 
-def checked_report(name: str, read: ReadReport, result: ResultFile | None) -> CheckedReport:
-    """Return what the result of a check says about a report; without one nothing is judged."""
-    statements = verdicts_of(read, result)
+def checked_report(
+    name: str, read: ReadReport, statements: list[StatementVerdict], judge: str | None
+) -> CheckedReport:
+    """Return all that was found in a report.
+
+    Args:
+        judge: ``None`` for a check that was stopped, which has no figures.
+    """
     return CheckedReport(
         name=name,
         statements=statements,
-        figures=figures_of(statements) if result else {},
+        figures=figures_of(statements) if judge else {},
         unresolved=read.unresolved,
         uncited=read.uncited,
-        judge=result and result.judge_model,
+        judge=judge,
     )
 
 

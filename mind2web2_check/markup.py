@@ -15,7 +15,7 @@ _EMPHASIS = re.compile(
 )
 # "**bold with *italics* in it**"
 _MAX_NESTED = 3
-_EMPTY_BRACKETS = re.compile(r"[(（\[]\s*[,;\s]*[)）\]]")
+_EMPTY_BRACKETS = re.compile(r"[(（\[][\s,;<>]*[)）\]]|<\s*>")
 
 
 def without_markup(text: str) -> str:

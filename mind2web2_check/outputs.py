@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 from operator import attrgetter
 from pathlib import Path
@@ -22,6 +22,12 @@ from mind2web2_check.statements import ReadReport
 from mind2web2_check.verdicts import ClaimVerdict, StatementVerdict
 
 _MAX_LISTED = 10
+# The words before a quotation of the judge.
+_QUOTED: Mapping[str | None, str] = {
+    "found": "",
+    "approximate": " approximately",
+    "not_found": " in words that are not on the page:",
+}
 # Some programs write such marks for their readers alone.
 _LOST = re.compile(r"cite|†|\ue200|turn|citation:|grok:")
 
@@ -59,10 +65,11 @@ def _statement_lines(statement: StatementVerdict) -> Iterator[str]:
 
 def _source_lines(claim: ClaimVerdict) -> Iterator[str]:
     for source in claim.sources:
-        quote = f' "{_short(source.quote)}"' if source.quote else ""
+        quote = f'{_QUOTED[source.quote_match]} "{_short(source.quote)}"' if source.quote else ""
         depth = f" ({source.depth})" if source.depth in ("abstract", "stand-in") else ""
         yield f"  {source.verdict}: {source.page}{depth}{quote}"
-        if source.reason:
+        # The run has said why it was stopped.
+        if source.reason and source.verdict != "not judged":
             yield f"    {_short(source.reason)}"
 
 

@@ -12,16 +12,12 @@ from mind2web2.plugin import (
 )
 from mind2web2_check.findings import CheckedReport, checked_report
 from mind2web2_check.statements import read_report
+from mind2web2_check.verdicts import verdicts_of
 
 TASK = "report"
 ANSWER = "answer_1"
 SCRIPTS = Path(__file__).parent / "eval_scripts"
 SCRIPT = SCRIPTS / "check" / f"{TASK}.py"
-
-
-def findings(report: str, result: ResultFile | None = None) -> CheckedReport:
-    """Return what the result of a check says about a report; without one nothing is judged."""
-    return checked_report("report", read_report(uniform_text(report)), result)
 
 
 async def check_report(scorer: Scorer, report: str) -> CheckedReport | NoScore:
@@ -33,4 +29,9 @@ async def check_report(scorer: Scorer, report: str) -> CheckedReport | NoScore:
     outcome = await scorer.score(TASK, report, SCRIPT)
     if isinstance(outcome, NoScore):
         return outcome
-    return await asyncio.to_thread(findings, report, ResultFile.of(dict(outcome.result)))
+    return await asyncio.to_thread(_findings, report, ResultFile.of(dict(outcome.result)))
+
+
+def _findings(report: str, result: ResultFile) -> CheckedReport:
+    read = read_report(uniform_text(report))
+    return checked_report("report", read, verdicts_of(read, result), result.judge_model)

@@ -32,6 +32,7 @@ _FORM_OF_PAPER = re.compile(
 )
 # Other failures may be those of this browser or this day.
 _DEAD = ("http_error", "navigation_error", "soft_404")
+NOT_OPENED = "not opened: no page of it is stored"
 _NOT_READ = "the page itself could not be read"
 _LANDING_PAGE = f"{_NOT_READ}; its DOI's landing page is shown"
 _OPEN_COPY = f"{_NOT_READ}; an open copy of the paper is shown"
@@ -223,7 +224,7 @@ def _problem(pages: CacheFileSys, url: str) -> str | None:
     if pages.has(url) is None:
         reason = (record and record.failure) or failure
         if reason is None:
-            return "not opened: no page of it is stored"
+            return NOT_OPENED
         if record and record.is_refused_as_private:
             return f"not opened: {reason} (--allow_private_network opens it)"
         if "there is no host" in reason:

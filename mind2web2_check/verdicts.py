@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from functools import partial
 from operator import attrgetter
 from typing import Literal, get_args
 
@@ -45,7 +46,9 @@ class SourceVerdict(BaseModel):
         source: as the report writes it.
         page: the address that was read.
         quote: the passage that decided; ``None`` where none did.
-        reason: the judge's, or why the page is unavailable.
+        quote_match: where the judge quotes it exactly (``found``), nearly (``approximate``) or
+            without its being on the page (``not_found``).
+        reason: the judge's, or why the page is unavailable, or why it was not judged.
         depth: how much of the source was read: its page, only an abstract by the address, or a
             copy, landing page or other stand-in.
     """
@@ -54,6 +57,7 @@ class SourceVerdict(BaseModel):
     page: str
     verdict: Verdict
     quote: str | None = None
+    quote_match: str | None = None
     reason: str = ""
     leaf: str = ""
     depth: Depth = "nothing"
@@ -120,12 +124,23 @@ def worst_of(verdicts: list[Verdict]) -> Verdict:
     return min(verdicts, key=worst_first.index, default=ORDER[-1])
 
 
-def verdicts_of(report: ReadReport, result: ResultFile | None) -> list[StatementVerdict]:
-    """Return the verdicts on all statements of a report; without a result none is judged."""
+def verdicts_of(
+    report: ReadReport,
+    result: ResultFile | None,
+    missing: Collection[str] = (),
+    why: str = "",
+) -> list[StatementVerdict]:
+    """Return the verdicts on all statements of a report; without a result none is judged.
+
+    Args:
+        missing: the judgments' keys and the pages' addresses that a check that was stopped lacks.
+        why: why it was stopped.
+    """
     leaves = {leaf.id: leaf for leaf in result.leaves()} if result else {}
     entries = _entries(result) if result else {}
+    verdict_of = partial(_source, leaves, frozenset(missing), why)
     return [
-        _statement(number, statement, entries.get(number), leaves)
+        _statement(number, statement, entries.get(number), verdict_of)
         for number, statement in enumerate(report.statements)
     ]
 
@@ -143,13 +158,13 @@ def _statement(
     number: int,
     statement: Statement,
     entry: StatementClaims | None,
-    leaves: dict[str, WrittenNode],
+    verdict_of: Callable[[str, str], SourceVerdict],
 ) -> StatementVerdict:
     entry = entry or StatementClaims(number=number, claims=[statement.plain])
     claims = []
     for claim_number, claim in enumerate(entry.claims):
         sources = [
-            _source(source, leaves.get(leaf_id(number, claim_number, position)))
+            verdict_of(source, leaf_id(number, claim_number, position))
             for position, source in enumerate(statement.sources)
         ]
         verdict = first_of(each.verdict for each in sources)
@@ -165,24 +180,28 @@ def _statement(
     )
 
 
-def _source(source: str, leaf: WrittenNode | None) -> SourceVerdict:
+def _source(
+    leaves: Mapping[str, WrittenNode], missing: frozenset[str], why: str, source: str, name: str
+) -> SourceVerdict:
+    leaf = leaves.get(name)
     found = SourceVerdict(
-        source=source,
-        page=page_address(source),
-        verdict="not judged",
-        leaf="" if leaf is None else leaf.id,
+        source=source, page=page_address(source), verdict="not judged", reason=why, leaf=name
     )
-    if leaf is None or leaf.evidence is None:
+    if leaf is None:
         return found
-    if not leaf.evidence.pages:
-        unread = {"verdict": "page unavailable", "reason": leaf.evidence.reason or "not captured"}
+    if not leaf.grounds.pages:
+        unread = {"verdict": "page unavailable", "reason": leaf.grounds.reason}
         return found.model_copy(update=unread)
+    check = leaf.grounds.pages[-1]
+    if not missing.isdisjoint([check.url, *(vote.judgment for vote in check.votes)]):
+        return found
     return found.model_copy(update=_of_page(leaf))
 
 
 # Signs that a capture shows something else than the page: silence of such a page says nothing.
-UNREADABLE = {
-    "http_error": "dead: the server answers with an error",
+_HTTP_ERROR = "http_error"
+_UNREADABLE = {
+    _HTTP_ERROR: "dead: the server answers with an error",
     "refusal": "walled: the server refuses to show the page",
     "challenge": "walled: a robot check",
     "consent_wall": "walled: a request for consent",
@@ -194,16 +213,17 @@ UNREADABLE = {
 
 def _of_page(leaf: WrittenNode) -> dict[str, object]:
     check = leaf.grounds.pages[-1]
-    votes = [vote for vote in check.votes if vote.supported is (check.outcome == "supported")]
-    unreadable = _unreadable(leaf) if votes else check.reason or "not judged"
+    unreadable = _unreadable(leaf)
     if unreadable is not None:
         return {"page": check.url, "verdict": "page unavailable", "reason": unreadable}
+    votes = [vote for vote in check.votes if vote.supported is (check.outcome == "supported")]
     # The first one that quotes the page decides.
     decisive = max(votes, key=attrgetter("quotes_page"))
     return {
         "page": check.url,
         "verdict": _verdict(leaf),
         "quote": decisive.quote and decisive.quote.text,
+        "quote_match": decisive.quote and decisive.quote.match,
         "reason": decisive.reasoning,
         "depth": "abstract" if _ABSTRACT.search(check.url) else "full text",
     }
@@ -213,15 +233,16 @@ def _unreadable(leaf: WrittenNode) -> str | None:
     """Return why a page says nothing about a claim; ``None`` if it was read."""
     check = leaf.grounds.pages[-1]
     if check.outcome == "unavailable":
-        return check.reason or "not judged"
-    if check.outcome == "supported" or any(vote.quotes_page for vote in check.votes):
-        return None
-    return trouble_of(check.shown.troubles)
+        return check.reason
+    kinds = check.shown.troubles
+    is_used = check.outcome == "supported" or any(vote.quotes_page for vote in check.votes)
+    # Other signs may be wrong; the server's own status is not.
+    return None if is_used and _HTTP_ERROR not in kinds else trouble_of(kinds)
 
 
 def trouble_of(kinds: Iterable[str]) -> str | None:
     """Return the sign that a capture shows something else than its page, if it has one."""
-    return next((UNREADABLE[kind] for kind in kinds if kind in UNREADABLE), None)
+    return next((_UNREADABLE[kind] for kind in kinds if kind in _UNREADABLE), None)
 
 
 def _verdict(leaf: WrittenNode) -> Verdict:

@@ -27,7 +27,8 @@ Eels swam in Ayr. [5]
 
 def page(request: Request) -> Answer:
     text = PAGES.get(request.path)
-    body = f"<title>A page</title><p>{text or 'Not found'}</p>".encode()
+    # Some servers send a page's words with an error.
+    body = f"<title>A page</title><p>{text or 'Rain fell.'}</p>".encode()
     return Answer(body, 200 if text else 404, {"Content-Type": "text/html"})
 
 
@@ -48,4 +49,5 @@ def judged(body: dict) -> dict:
             ]
         }
     beginning = next((said for said in re.split(r"(?<=\.) ", shown) if said[:12] == claim[:12]), "")
-    return {"reasoning": "As it is.", "result": claim in shown, "quote": beginning}
+    quote = "Wick burned." if "mill" in beginning else beginning
+    return {"reasoning": "As it is.", "result": claim in shown, "quote": quote}

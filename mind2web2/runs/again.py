@@ -56,13 +56,14 @@ class ScriptRuns:
         script: Path,
         pages: CacheFileSys,
         judge: CachingJudge,
-        made_from: Provenance,
+        made_from: Provenance | None,
     ) -> ResultFile:
         """Return the result of a script on an answer.
 
         Args:
             pages: as ``pages`` returns them.
-            made_from: the clock and the network of the script are those of this result.
+            made_from: the clock and the network of the script are those of this result; ``None``
+                for the real clock, and no private network.
 
         Raises:
             Mind2Web2Error: there is no result.
@@ -70,7 +71,7 @@ class ScriptRuns:
         settings = RunSettings(
             no_capture=True,
             answer_timeout=_ANSWER_TIMEOUT_S,
-            allow_private_network=made_from.with_private_network,
+            allow_private_network=made_from is not None and made_from.with_private_network,
         )
         parts = run_parts(settings, judge, OwnParts(limits=self._limits), library=self._library)
         setting = AnswerSetting(agent_name, task_id, answer, script, script.parent.name, pages)

@@ -48,7 +48,7 @@ class StandInJudge(CachingJudge):
     are counted. Without them the script ends there.
 
     Args:
-        other: the judge whose extractions stand in.
+        other: the judge whose extractions stand in; ``None`` for empty ones.
 
     Attributes:
         missing: the judgments that are not stored: their keys, each with the dollars that it would
@@ -57,13 +57,14 @@ class StandInJudge(CachingJudge):
     """
 
     def __init__(
-        self, judge: JudgeRecord, store: JudgmentStore, other: JudgeRecord, *, passes: bool
+        self, judge: JudgeRecord, store: JudgmentStore, other: JudgeRecord | None, *, passes: bool
     ) -> None:
         super().__init__(replaying(judge, judge.votes), None, store)
         self.missing: dict[str, float | None] = {}
         self.is_guess = False
-        self._other = CachingJudge(replaying(other, other.votes), None, store)
-        self._reply = BinaryEvalResult(reasoning="not judged", result=passes).model_dump_json()
+        self._other = other and CachingJudge(replaying(other, other.votes), None, store)
+        verdict = BinaryEvalResult(reasoning="not judged", result=passes)
+        self._replies: dict[object, str] = {BinaryEvalResult: verdict.model_dump_json()}
 
     async def judgment(
         self,
@@ -80,12 +81,13 @@ class StandInJudge(CachingJudge):
             key = judgment_key(keyed, subject.trial)
             usage = Usage(request_tokens(keyed), output_tokens=REPLY_TOKENS)
             self.missing[key] = price_usd(usage, self.settings.model)
-        if request.template is not BinaryEvalResult:
+        if self._other and request.template is not BinaryEvalResult:
             self.is_guess = True
             return await self._other.judgment(request, subject, source, limits)
+        reply = self._replies.get(request.template, "{}")
         named = replace(keyed, name=key)
         asked = AskedQuestion(named, subject, source, self.endpoint, time.time_ns())
-        return self._as_judgment(asked, ChatReply(self._reply), is_too_long=False)
+        return self._as_judgment(asked, ChatReply(reply), is_too_long=False)
 
 
 @dataclass(frozen=True)
@@ -162,15 +164,15 @@ class StoredRuns(ScriptRuns):
         script: Path,
         pages: CacheFileSys,
         judge: JudgeRecord,
-        other: JudgeRecord,
-        made_from: Provenance,
+        other: JudgeRecord | None,
+        made_from: Provenance | None,
         missing: Missing,
     ) -> RunAgain:
         """Return the result of a script on an answer.
 
         Args:
             pages: as ``pages`` returns them.
-            other: the judge whose extractions stand in for missing ones.
+            other: the judge whose extractions stand in for missing ones; ``None`` for empty ones.
             made_from: the clock and the network of the script are those of this result.
             missing: what is done without a judgment on a claim.
 

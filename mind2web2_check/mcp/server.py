@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import tempfile
+import threading
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
@@ -11,39 +13,57 @@ from pathlib import Path
 from typing import Any
 
 from mind2web2 import NoScore, Scorer
-from mind2web2.plugin import (
-    UsageError,
-    check_name,
-    settings_of,
-)
-from mind2web2_check.checking import earlier_findings
+from mind2web2.plugin import RunSettings, UsageError, check_name, settings_of, uniform_text
+from mind2web2_check.checking import Check, earlier_findings
+from mind2web2_check.findings import CheckedReport
 from mind2web2_check.outputs import findings_text
-from mind2web2_check.scoring import SCRIPTS, check_report, findings
+from mind2web2_check.scoring import TASK, check_report
+from mind2web2_check.statements import read_report
 
 
 class Tools:
-    """The tools; each call uses the same scorer."""
+    """The tools; each call uses the same scorer.
 
-    def __init__(self, scorer: Scorer, checks: Path) -> None:
-        self._scorer = scorer
+    Args:
+        checks: where ``mind2web2 check`` keeps results.
+        folder: has what the scorer keeps, as the folder of a check has it.
+    """
+
+    def __init__(self, settings: RunSettings, checks: Path, folder: Path) -> None:
+        self._own = Check(TASK, "", read_report(""), folder)
+        self._settings = self._own.settings(settings)
         self._checks = checks
+        self._writing = threading.Lock()
+        pages = self._own.pages.task_dir.parent
+        self._own.judgments.parent.mkdir(parents=True)
+        pages.mkdir(parents=True)
+        settings = replace(self._settings, judgments=self._own.judgments)
+        self.scorer = Scorer.of_settings(settings, pages, "capture")
 
     async def check_report(self, report: str) -> dict[str, Any]:
         """Check a report in markdown: does each cited page say what the report says?
 
         Each claim has a verdict, its pages with quotation and depth of reading, and what to change.
         """
-        found = await check_report(self._scorer, report)
+        found = await check_report(self.scorer, report)
         if isinstance(found, NoScore):
             reason = {"error": found.reason, "kind": found.kind}
-            unjudged = await asyncio.to_thread(findings, report)
-            return reason | unjudged.model_dump(mode="json")
+            so_far = await asyncio.to_thread(self._so_far, report, found.reason)
+            return reason | so_far.model_dump(mode="json")
         return found.model_dump(mode="json")
+
+    def _so_far(self, report: str, why: str) -> CheckedReport:
+        """Return what was judged before the judge failed or the budget was spent."""
+        text = uniform_text(report)
+        check = replace(self._own, text=text, read=read_report(text))
+        with self._writing:
+            check.write()
+            return check.findings_so_far(self._settings, why)
 
     async def verify_claim(self, claim: str, url: str) -> dict[str, Any]:
         """Check one claim, a sentence, by the page at an address."""
         sentence = " ".join(claim.split()).rstrip(".")
-        found = await check_report(self._scorer, f"- {sentence} (<{url}>).\n")
+        found = await check_report(self.scorer, f"- {sentence} (<{url}>).\n")
         if isinstance(found, NoScore):
             return {"error": found.reason, "kind": found.kind}
         if not found.statements or not found.statements[0].claims[0].sources:
@@ -67,17 +87,16 @@ def run(options: argparse.Namespace) -> int:
             "mind2web2 mcp needs a package: run `pip install 'mind2web2[mcp]'`, or in a clone `uv "
             "sync --extra mcp`"
         ) from error
-    settings = replace(settings_of(options), eval_scripts_root=SCRIPTS)
-    scorer = Scorer.of_settings(settings, None, "capture")
 
     @asynccontextmanager
     async def opened(_: object) -> AsyncIterator[None]:
-        async with scorer:
+        async with tools.scorer:
             yield
 
     server = MCPServer("mind2web2", lifespan=opened)
-    tools = Tools(scorer, options.checks)
-    for tool in (tools.check_report, tools.verify_claim, tools.show):
-        server.add_tool(tool)
-    server.run("stdio")
+    with tempfile.TemporaryDirectory(prefix="mind2web2-mcp-") as folder:
+        tools = Tools(settings_of(options), options.checks, Path(folder))
+        for tool in (tools.check_report, tools.verify_claim, tools.show):
+            server.add_tool(tool)
+        server.run("stdio")
     return 0

@@ -93,6 +93,20 @@ def test_each_claim_has_a_verdict() -> None:
     assert Path("found.html").stat().st_size > 100_000
 
 
+@pytest.mark.usefixtures("project")
+def test_a_page_with_an_error_status_is_not_read_whatever_it_says() -> None:
+    found = json.loads(Path("found.json").read_text())
+    (source,) = found["statements"][4]["claims"][0]["sources"]
+    assert source["reason"] == "dead: the server answers with an error"
+
+
+def test_a_quotation_that_is_not_on_the_page_is_marked(project: Project) -> None:
+    found = json.loads(Path("found.json").read_text())
+    sources = [each for claim in found["statements"][3]["claims"] for each in claim["sources"]]
+    assert [each["quote_match"] for each in sources] == [None, "not_found"]
+    assert '/mill in words that are not on the page: "Wick burned."\n' in project.first
+
+
 def test_an_archive_has_the_copy_of_a_page_that_is_gone(project: Project) -> None:
     found = json.loads(Path("found.json").read_text())
     (source,) = found["statements"][-1]["claims"][0]["sources"]
@@ -176,18 +190,27 @@ def test_a_changed_report_asks_only_about_what_changed(project: Project) -> None
     assert len(project.judge.requests) - asked <= 2 + 2
 
 
-def test_a_budget_that_is_spent_names_each_claim_that_was_not_judged(project: Project) -> None:
+def test_what_was_judged_before_the_budget_was_spent_keeps_its_verdict(project: Project) -> None:
     changed = project.report.replace("It snows", "It rains")
     outputs = [word for end in ("json", "xml", "html") for word in ("-o", f"left.{end}")]
     printed = project.check("--max_cost", "0.0001", *outputs, report=changed, status=1)
-    assert "NOT JUDGED: It rains in Wick." in printed
+    assert "\nNOT JUDGED: It rains in Wick.\n" in printed
+    assert "\nSUPPORTED: The Ayr Dam was built in 1936.\n" in printed
     left = json.loads(Path("left.json").read_text())
-    assert left["not_judged"][2] == "It rains in Wick."
-    assert {each["verdict"] for each in left["statements"]} == {"not judged", "no source given"}
+    assert left["not_judged"] == ["It rains in Wick."]
+    before = json.loads(Path("found.json").read_text())
+    verdicts = [each["verdict"] for each in before["statements"]]
+    assert [each["verdict"] for each in left["statements"]] == [
+        *verdicts[:2],
+        "not judged",
+        *verdicts[3:],
+    ]
+    (source,) = left["statements"][2]["claims"][0]["sources"]
+    assert "more than all of max_cost 0.0001" in source["reason"]
     assert left["figures"] == {}
     suite = ElementTree.parse("left.xml").getroot()[0]
-    assert (suite.get("failures"), suite.get("errors")) == ("0", "7")
-    assert "claims not checked: 7 not judged, " in printed
+    assert (suite.get("failures"), suite.get("errors")) == ("1", "3")
+    assert "4 claims checked: 3 supported, 1 contradicted; 4 claims not checked: 1 not" in printed
     assert Path("left.html").stat().st_size > 100_000
 
 

@@ -13,6 +13,7 @@ from servers.judge_server import Fault, JudgeServer
 from servers.local_http import LocalHttp
 
 from mind2web2 import Judge, Scorer
+from mind2web2.plugin import RunSettings
 from mind2web2_check.mcp.server import Tools
 from mind2web2_check.scoring import check_report
 
@@ -44,14 +45,24 @@ async def test_a_scorer_checks_a_report(
     assert found.figures["precision"].value == 0.5
 
 
-async def test_a_judge_that_fails_leaves_each_claim_named(tmp_path: Path) -> None:
-    with JudgeServer(faults=lambda _: Fault(status=401)) as judge:
-        scorer = Scorer(judge=Judge(model="o4-mini", base_url=judge.base_url), scripts=tmp_path)
-        async with scorer:
-            found = await Tools(scorer, tmp_path).check_report("It snows (https://a.example/x).")
-    assert found["error"]
-    assert found["not_judged"] == ["It snows."]
-    assert found["statements"][0]["claims"][0]["change"].startswith("Not verified")
+async def test_what_was_judged_before_the_judge_failed_keeps_its_verdict(tmp_path: Path) -> None:
+    snow, dam = "It snows (<{0}/mill>).", "The Ayr Dam was built in 1936 (<{0}/dam>)."
+
+    def fault(body: dict) -> Fault | None:
+        return Fault(status=401) if "221 m" in str(body) else None
+
+    with JudgeServer(reply=judged, faults=fault) as judge, LocalHttp(page) as site:
+        settings = RunSettings(judge_base_url=judge.base_url, allow_private_network=True)
+        tools = Tools(settings, tmp_path, tmp_path / "own")
+        async with tools.scorer:
+            await tools.check_report(snow.format(site.url))
+            found = await tools.check_report(f"{snow} {dam}".format(site.url))
+    assert "401" in found["error"]
+    statements = found["statements"]
+    assert [each["verdict"] for each in statements] == ["not there", "not judged"]
+    assert found["not_judged"] == ["The Ayr Dam was built in 1936."]
+    assert statements[1]["claims"][0]["change"].startswith("Not verified")
+    assert statements[1]["claims"][0]["sources"][0]["reason"] == found["error"]
 
 
 async def test_an_agent_verifies_a_claim(

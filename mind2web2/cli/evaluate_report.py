@@ -141,7 +141,8 @@ def print_scores(
 
 def _warning_lines(run: EndedRun, problems: Sequence[str]) -> Iterator[str]:
     facts = [each.facts for each in run.outcomes if each.facts is not None]
-    recapture = command_line("cache", run.folders.agent_name, "--only", "suspect")
+    folders = run.plan.settings.folder_options
+    recapture = command_line("cache", run.folders.agent_name, "--only", "suspect", *folders)
     for warning in (*cautions(facts, recapture), *problems):
         yield f"Warning: {warning}"
     if clock := clock_line(facts):

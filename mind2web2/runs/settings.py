@@ -548,6 +548,12 @@ class RunSettings:
         return ["--eval_results_root", str(self.eval_results_root)]
 
     @property
+    def folder_options(self) -> list[str]:
+        """Return the options that name answers and pages in a suggested command."""
+        folders = {"--answer_folder": self.answer_folder, "--cache_root": self.cache_root}
+        return [word for option, path in folders.items() if path for word in (option, str(path))]
+
+    @property
     def is_replay(self) -> bool:
         """Return whether stored judgments are replayed."""
         return self.llm_provider == REPLAY

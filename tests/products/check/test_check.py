@@ -114,6 +114,13 @@ def test_an_archive_has_the_copy_of_a_page_that_is_gone(project: Project) -> Non
     assert source["page"] in project.first
 
 
+def test_the_command_that_captures_suspect_pages_again_works_as_typed(project: Project) -> None:
+    [line] = [line for line in project.first.splitlines() if "capture them again: " in line]
+    words = shlex.split(line.partition("capture them again: ")[2])
+    done = call(main, *words[words.index("cache") :])
+    assert "/gone" in done.stdout
+
+
 def test_a_replay_needs_no_judge_and_fails_below_a_bound(project: Project) -> None:
     asked = len(project.judge.requests)
     bound = ("--fail_under", "precision=.9")

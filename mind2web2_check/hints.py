@@ -82,7 +82,7 @@ def _about_sources(pages: Iterable[SourcePage]) -> Iterator[Hint]:
             yield Hint(kind="redirected source", source=page.source, detail=page.read_at)
         if page.is_retracted:
             yield Hint(kind="retracted source", source=page.source, detail=page.title)
-        if page.content and page.is_readable:
+        if page.content:
             by_content[page.content].append(page.source)
     for same in by_content.values():
         for source in same[1:]:
@@ -170,7 +170,7 @@ class _Mentioned:
     def _has_date(self, value: str) -> bool:
         if value in self._numbers:
             return True
-        day_of_year = value[-6:] if value.count("-") >= 2 else value
+        day_of_year = value[-6:]
         return any(
             each.startswith(value) or (each.startswith("--") and each[1:] == day_of_year)
             for each in self._dates
@@ -181,7 +181,7 @@ class _Mentioned:
         if not whole.isdigit():
             return False
         wanted = float(value)
-        return any(each % 1 != 0 and round(each, len(decimals)) == wanted for each in self._values)
+        return any(round(each, len(decimals)) == wanted for each in self._values)
 
 
 def _with_plain_digits(text: str) -> str:

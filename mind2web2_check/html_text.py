@@ -40,7 +40,8 @@ def html_text(page: str) -> str:
             "or in a clone `uv sync --extra html`"
         ) from error
     parser = lxml_html.HTMLParser(encoding="utf-8", remove_comments=True, huge_tree=True)
-    written = page.encode("utf-8", "replace") or b"<p>"
+    # An empty document is an error.
+    written = page.encode("utf-8", "replace") + b"<p>"
     root = lxml_html.document_fromstring(written, parser=parser)
     for table in root.iter("table"):
         _split_merged_cells(table)
@@ -67,7 +68,7 @@ def html_text(page: str) -> str:
 
 def _hidden_by_rules(root: HtmlElement) -> Iterator[str]:
     """Yield the classes and ids that the page's own style hides."""
-    rules = "".join(style.text or "" for style in root.iter("style"))
+    rules = "".join(root.xpath("//style/text()"))
     for selectors in _HIDING_RULE.findall(rules):
         yield from filter(_SIMPLE_SELECTOR.fullmatch, selectors.split(","))
 
@@ -132,28 +133,27 @@ class _Links:
             raised.drop_tag()
         for link in self._root.xpath("//a"):
             href, name = str(link.get("href")).strip(), self._target(link)
-            words = link.text_content().strip()
-            if name in notes.values() and words:
+            if name in notes.values():
                 link[:] = []
                 link.text = f"[^{name}]"
                 link.drop_tag()
-            elif name is not None or not _WEB.match(href):
+            elif name or not _WEB.match(href):
                 link.drop_tag()
             elif href.startswith("//"):
                 link.set("href", f"https:{href}")
         for element, name in notes.items():
             _label_note(element, name)
 
-    def _target(self, link: HtmlElement) -> str | None:
-        """Return the id on this page that a link leads to."""
+    def _target(self, link: HtmlElement) -> str:
+        """Return the id on this page that a link leads to; empty if it leads elsewhere."""
         address, _, fragment = str(link.get("href")).partition("#")
-        return fragment if address in {"", *self._own} else None
+        return fragment if address in {"", *self._own} else ""
 
     def _footnotes(self) -> Iterator[tuple[HtmlElement, str]]:
         """Yield the elements that links with a mark as their name lead to, and their ids."""
         order = {each: place for place, each in enumerate(self._root.iter())}
         for link in self._root.iter("a"):
-            name = self._target(link) or ""
+            name = self._target(link)
             is_note = name in self._ids and _NOTE_LINK.fullmatch(link.text_content().strip())
             for note in self._ids[name].xpath(_NEAREST_PARENT) if is_note else ():
                 # A note may have a link back to its mark.

@@ -135,8 +135,6 @@ def labels_in(content: str) -> Labels | None:
             kinds.add("key")
         else:
             return None
-    if not (names and all(names)):
-        return None
     kind = min(kinds, key=("key", "word", "number").index)
     has_word = re.match(rf"\s*{_WORD}", content, re.IGNORECASE) is not None
     return Labels(tuple(dict.fromkeys(names)), kind, has_word)

@@ -56,11 +56,11 @@ READINGS = (
     Reading(
         "counted", "space name+space stop+space", rf"(?<![^\W_])(?i:{_any(COUNTING)}){_ENDS}\s"
     ),
-    Reading("counted", "space name+space stop+space", rf"\d{_NO_YEAR}\W*\s"),
+    Reading("counted", "space name+space stop+space", rf"\d{_NO_YEAR}[^\w.!?。！？]*\s"),
     Reading(
         "counts", "stop", behind=r"[年月日个個项項种種家亿億万萬千号號位名次人岁大点點つ年월일]"
     ),
-    Reading("counts", "space name+space", behind=rf"\s+(?!(?:{_any(FOLLOWING)})\b)\w"),
+    Reading("counts", "space name+space", behind=rf"[ \t]*\s(?!(?:{_any(FOLLOWING)})\b)\w"),
     Reading("numbered", "space name+space", rf"{_NOT_DESCRIBED}(?i:{_any(NUMBERED)})s?{_ENDS}\s"),
     Reading(
         "numbered",
@@ -81,7 +81,9 @@ READINGS = (
     Reading("thousands", "comma", rf"{_IS_YEAR}[,:]", behind=r"(?!\s+\w)"),
     Reading("thousands", "comma", r"[^\W\d_]\d+[,:]"),
     Reading(
-        "code", "sign", r"(?<![^\W\d_][^\W\d_])(?<!\d{4})(?<!\d{4}\\)[^\w\s]{1,3}(?<!\]\([<>]{2}\))"
+        "code",
+        "sign",
+        r"(?<![^\W\d_][^\W\d_])(?<!\d{4})(?<!\d{4}\\)(?<![^\w\s\\])[^\w\s]{1,4}(?<!\]\([<>]{2}\))",
     ),
     Reading("unit", "letter name", rf"(?<![^\W_])(?i:{_any(UNITS)})"),
     Reading("index", "letter name", r"(?<![^\W_])[a-zA-Z]"),

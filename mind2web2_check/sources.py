@@ -194,10 +194,11 @@ def _doi_of(url: str) -> str | None:
 def source_page(pages: CacheFileSys, source: str) -> SourcePage:
     """Return a source's page as it is stored; reads files."""
     url = page_address(source)
-    record, kind = pages.capture_record(url), pages.has(url)
+    record = pages.capture_record(url)
     found = record or CapturedPage.missing(url, "not captured").record
-    page = SourcePage(
+    return SourcePage(
         source,
+        text=_stored_text(pages, url),
         title=found.title,
         problem=_problem(pages, url),
         read_at=found.archived_from or found.final_url,
@@ -206,9 +207,6 @@ def source_page(pages: CacheFileSys, source: str) -> SourcePage:
         content=found.sha256,
         is_public=found.status is not None and not found.is_private,
     )
-    if kind is None:
-        return page
-    return replace(page, text=_stored_text(pages, url))
 
 
 def _stored_text(pages: CacheFileSys, url: str) -> str:

@@ -64,6 +64,16 @@ def test_an_entry_that_is_a_footnote_keeps_its_number() -> None:
     assert sources == [["https://one.example/a"]] * 2
 
 
+def test_a_list_of_contents_has_no_footnotes() -> None:
+    page = (
+        "<p><a href='#age'>Age</a></p><p>It is old (<a href='https://one.example/a'>1</a>).</p>"
+        "<div><p id='age'>It is tall.</p></div>"
+    )
+    read = read_report(html_text(page))
+    assert [each.text for each in read.statements][-1] == "It is tall."
+    assert read.unresolved == []
+
+
 def test_code_and_wrapped_links_of_a_page() -> None:
     page = (
         "<p>It is <a href='https://www.google.com/url?q=https://a.example/x&amp;sa=D'>old</a>"

@@ -24,12 +24,8 @@ from mind2web2.capture.page.hidden_content import (
     scroll_through,
     unfold,
 )
-from mind2web2.capture.page.isolated_world import (
-    WORLD_NAME,
-    FrameWorld,
-    call_or_none,
-    worlds_with_more,
-)
+from mind2web2.capture.page.isolated_world import WORLD_NAME, FrameWorld, worlds_with_more
+from mind2web2.capture.page.page_tools import call_or_none
 from mind2web2.capture.page.screenshot import set_window, take_screenshot
 from mind2web2.capture.page.text import PageText, read_text
 from mind2web2.capture.page.visit import PageState, Visit

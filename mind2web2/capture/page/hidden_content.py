@@ -16,13 +16,8 @@ from dataclasses import dataclass
 from typing import Any, TypedDict
 
 from mind2web2.capture.page.devtools import ScriptError, send
-from mind2web2.capture.page.isolated_world import (
-    FrameWorld,
-    Rest,
-    call_or_none,
-    settle,
-    wait_for_paint,
-)
+from mind2web2.capture.page.isolated_world import FrameWorld
+from mind2web2.capture.page.page_tools import Rest, call_or_none, settle, wait_for_paint
 
 log = logging.getLogger(__name__)
 

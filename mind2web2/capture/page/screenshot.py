@@ -12,12 +12,8 @@ from io import BytesIO
 from typing import TYPE_CHECKING, Any
 
 from mind2web2.capture.page.devtools import ScriptError, send
-from mind2web2.capture.page.isolated_world import (
-    FrameWorld,
-    call_or_none,
-    wait_for_paint,
-    worlds_with_more,
-)
+from mind2web2.capture.page.isolated_world import FrameWorld, worlds_with_more
+from mind2web2.capture.page.page_tools import call_or_none, wait_for_paint
 
 if TYPE_CHECKING:
     from patchright.async_api import CDPSession

@@ -23,9 +23,9 @@ from mind2web2.capture.page.isolated_world import (
     FrameWorld,
     open_main_world,
     open_worlds,
-    wait_for_paint,
 )
 from mind2web2.capture.page.navigation import Guard, Navigation
+from mind2web2.capture.page.page_tools import wait_for_paint
 from mind2web2.capture.quality import PageFailureError, failure_of_navigation
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from mind2web2.results.scored_answer import ScoredAnswer
 from mind2web2.results.stored_results import latest_results
 from mind2web2.statistics.agreement import Cells, figures_of, share_by_task
 from mind2web2.statistics.paired import Estimate
-from mind2web2.statistics.uncertainty import VarianceFigures, nested_variance
+from mind2web2.statistics.variance import VarianceFigures, nested_variance
 from mind2web2.utils.text import counted, number, percent
 
 _EXAMPLES = 5

@@ -42,10 +42,9 @@ from mind2web2.statistics.uncertainty import (
     MIN_TASKS,
     RESAMPLES,
     SEED,
-    VarianceFigures,
-    nested_variance,
     student_quantile,
 )
+from mind2web2.statistics.variance import VarianceFigures, nested_variance
 
 # Digits after the point as published (file-layouts.md).
 _SCORE_DIGITS = 6

@@ -10,7 +10,8 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from mind2web2.results.claim_facts import Reservation
 from mind2web2.rubric.verdicts import QuoteMatch
-from mind2web2.statistics.uncertainty import IntervalFigures, VarianceFigures
+from mind2web2.statistics.uncertainty import IntervalFigures
+from mind2web2.statistics.variance import VarianceFigures
 from mind2web2.utils.json_text import JsonObject
 
 # The lower and the upper end of a range.

@@ -30,6 +30,7 @@ from mind2web2.runs.settings import (
 )
 from mind2web2.utils import values
 from mind2web2.utils.names import nearest_name
+from mind2web2.utils.process_list import hide_in_process_list
 
 _Value = TypeVar("_Value")
 Handler = Callable[[argparse.Namespace], int]
@@ -311,30 +312,9 @@ def _secret(parse: Callable[[str], _Value]) -> Callable[[str], _Value]:
         try:
             return parse(text)
         finally:
-            _hide_in_process_list(text)
+            hide_in_process_list(text)
 
     return parsed
-
-
-def _hide_in_process_list(argument: str) -> None:
-    """Overwrite an argument of this process where other users can read it.
-
-    Does nothing but on Linux.
-    """
-    secret = os.fsencode(argument)
-    try:
-        position = Path("/proc/self/cmdline").read_bytes().find(secret)
-        # proc(5): the 48th field is the address of the arguments; the second may hold spaces.
-        start = int(Path("/proc/self/stat").read_text().rpartition(")")[2].split()[45])
-    except (OSError, IndexError, ValueError):
-        return
-    if position >= 0 and start > 0:
-        import ctypes
-
-        ctypes.memset(start + position, ord("*"), len(secret))
-
-
-# Settings of a run as options
 
 
 def _add_setting(

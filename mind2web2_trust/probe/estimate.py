@@ -12,13 +12,15 @@ from mind2web2.plugin import (
 )
 from mind2web2_trust.probe.drafting import Probe
 
+# The rules, the question and the schema of the reply.
+_RULE_TOKENS = 900
 _OUTPUT_TOKENS = 300
 
 
 def estimate_line(probes: Sequence[Probe], settings: RunSettings) -> str:
     """Return what the probes would cost, in one line."""
     tokens = sum(
-        text_tokens(probe.change.text) + text_tokens(probe.case.answer) + _OUTPUT_TOKENS
+        text_tokens(probe.change.text) + text_tokens(probe.case.answer) + _RULE_TOKENS
         for probe in probes
     )
     each = settings.price_usd(tokens // len(probes), _OUTPUT_TOKENS)

@@ -64,9 +64,10 @@ def _visible_lines(text: str, picture: Picture | None) -> list[str]:
 
 def _lines(text: str) -> Iterator[str]:
     for line in text.splitlines():
-        if line.startswith(("| ---", "|", "#")):
-            if not line.startswith("| ---"):
-                yield line
+        if line.startswith("| ---"):
+            continue
+        if line.startswith(("|", "#")):
+            yield line
         else:
             yield from textwrap.wrap(line, _LINE_CHARS) or [""]
 

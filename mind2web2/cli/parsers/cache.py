@@ -1,4 +1,4 @@
-"""Parsers of ``mind2web2 cache`` and ``pages``, and of the root scripts that store pages."""
+"""Parsers of ``mind2web2 cache``, and of the root scripts that store pages."""
 
 from __future__ import annotations
 

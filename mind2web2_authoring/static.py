@@ -14,7 +14,7 @@ _Found = tuple[int, str]
 
 @dataclass(frozen=True)
 class TextFault:
-    """A reason why a file does not parse.
+    """A reason why a file cannot be used.
 
     Args:
         line: from 1.
@@ -31,11 +31,11 @@ class TextFault:
 
     def __str__(self) -> str:
         """Return one line."""
-        return f"does not parse: {self.reason}"
+        return f"cannot be used: {self.reason}"
 
 
 def text_faults(path: Path) -> list[TextFault]:
-    """Return why an eval script or rubric file does not parse."""
+    """Return why an eval script or rubric file cannot be used."""
     try:
         is_rubric = ReadRubric.at(path) is not None
         faults = [] if is_rubric else _faults_of_script(read_regular_file(path))

@@ -91,7 +91,7 @@ def _judges(answers: Iterable[ScoredAnswer]) -> str:
         if answer.reason is None:
             by_judge[_judge(answer)].append(answer)
     in_order = sorted(by_judge, key=lambda judge: -len(by_judge[judge]))
-    named = [f"{judge}{_judge_names(by_judge[judge])}" for judge in in_order]
+    named = [f"{judge}{_other_names(judge, by_judge[judge])}" for judge in in_order]
     return ", ".join(named) or "unknown"
 
 
@@ -99,8 +99,8 @@ def _judge(answer: ScoredAnswer) -> str:
     return answer.facts.judge or "an unknown judge"
 
 
-def _judge_names(answers: Iterable[ScoredAnswer]) -> str:
-    names = ", ".join(sorted(served_names(answers)))
+def _other_names(judge: str, answers: Iterable[ScoredAnswer]) -> str:
+    names = ", ".join(sorted(served_names(answers).keys() - {judge}))
     return f" (served as {names})" if names else ""
 
 

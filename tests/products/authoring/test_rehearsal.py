@@ -283,7 +283,7 @@ def test_the_text_alone_is_read(tmp_path):
     path = script(tmp_path, "museum.urls)\n", "museum.urls\n")
     report = rehearse_task(plan(tmp_path, path, runs=False))
     assert (report.verdict, report.findings[0].kind) == ("faulty", "text")
-    assert "does not parse" in report.error
+    assert "cannot be used" in report.error
     report = rehearse_task(plan(tmp_path, script(tmp_path), runs=False))
     assert (report.verdict, report.findings) == ("cannot tell", ())
 

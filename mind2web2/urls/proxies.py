@@ -84,8 +84,8 @@ def parse_upstream(url: str) -> Upstream:
         host, port = parts.hostname, parts.port
     except ValueError:
         host, port = None, None
-    has_place = bool(host) and port != 0 and (port is not None or "://" in url)
-    if not has_place or parts.scheme not in ("http", "https"):
+    is_address = port is not None or "://" in url
+    if not host or port == 0 or not is_address or parts.scheme not in ("http", "https"):
         raise UsageError(
             "the proxy (--proxy, HTTP_PROXY, HTTPS_PROXY) must be http://HOST:PORT or "
             "https://HOST:PORT, "

@@ -64,6 +64,14 @@ def test_each_argument_is_explained():
             )
 
 
+def test_the_help_of_an_option_names_no_option_that_the_command_lacks():
+    for parser in _parsers(CommandParser(prog="mind2web2")):
+        options = {name for action in parser._actions for name in action.option_strings}
+        for action in parser._actions:
+            named = set(re.findall(r"--[a-z][a-z_]+", action.help or ""))
+            assert named <= options, (parser.prog, action.dest)
+
+
 def test_brackets_of_each_help_are_closed():
     for parser in _parsers(CommandParser(prog="mind2web2")):
         rendered = re.sub(r"[^][(){}]", "", parser.format_help())

@@ -6,6 +6,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from mind2web2.cli.options import (
+    ASKING,
     CommandParser,
     Subcommands,
     add_correction_roots,
@@ -179,4 +180,4 @@ def _add_why(parser: CommandParser) -> None:
         help="with --ask: print how many replies are missing and what they would cost, and ask "
         "nothing",
     )
-    parser.add_settings(["max_cost", "max_llm_requests"])
+    parser.add_settings(["max_cost", "max_llm_requests"], changed=ASKING)

@@ -75,9 +75,8 @@ def run(options: argparse.Namespace) -> int:
             if agent.settings.estimate:
                 work = sample.work_on(sample.size)
                 return _print_estimate(replace(agent.evaluation, work=work), 1)
-            purse = _Purse.of(agent)
             status, figures = sample.judged_by(
-                lambda work: _judge_once(agent, replace(agent.evaluation, work=work), 1, purse)
+                lambda work: _judge_once(agent, replace(agent.evaluation, work=work), 1)
             )
         elif agent.settings.estimate:
             return _print_estimate(agent.evaluation, agent.times)
@@ -143,7 +142,9 @@ def _agent(options: argparse.Namespace) -> _Agent:
     digest = hashlib.sha256(record.model_dump_json().encode()).hexdigest()[:8]
     folder = options.rejudged_root / f"{re.sub(r'[^A-Za-z0-9.-]+', '_', record.model)}-{digest}"
     times = options.times or (1 if is_other else _TIMES)
-    return _Agent(replace(evaluation, work=work), folder, times, is_other)
+    # All judgments of the command share it.
+    budget = evaluation.new_budget()
+    return _Agent(replace(evaluation, work=work, budget=budget), folder, times, is_other)
 
 
 def _inherited(named: RunSettings, made: RunSettings) -> dict[str, Any]:
@@ -175,10 +176,9 @@ def _judge_all(agent: _Agent) -> int:
     Return 1 where an answer has no result, another status to stop with.
     """
     status = 0
-    purse = _Purse.of(agent)
     for each in _numbers(agent):
         PlainConsole().print_line(f"{agent.name}: judgment {each} of {agent.times}")
-        ended, is_cut = _judge_once(agent, agent.evaluation, each, purse)
+        ended, is_cut = _judge_once(agent, agent.evaluation, each)
         if ended not in (0, 1):
             return ended
         status = max(status, ended)
@@ -187,44 +187,18 @@ def _judge_all(agent: _Agent) -> int:
     return status
 
 
-@dataclass
-class _Purse:
-    """The rest of ``--max_cost`` for all judgments of the command."""
-
-    left: float | None
-
-    @classmethod
-    def of(cls, agent: _Agent) -> _Purse:
-        """Return the money that the command line gives."""
-        return cls(agent.settings.max_cost)
-
-
-def _judge_once(
-    agent: _Agent, evaluation: AgentEvaluation, number: int, purse: _Purse
-) -> tuple[int, bool]:
+def _judge_once(agent: _Agent, evaluation: AgentEvaluation, number: int) -> tuple[int, bool]:
     """Judge answers of an agent; return the exit status and whether the money is spent."""
-    settings = replace(
-        agent.settings,
-        eval_results_root=agent.folder / str(number),
-        max_cost=purse.left,
-    )
-    evaluation = replace(evaluation, settings=settings)
-    budget = evaluation.new_budget()
+    settings = replace(agent.settings, eval_results_root=agent.folder / str(number))
     ended = replace(
         evaluation,
-        budget=budget,
+        settings=settings,
         checked=agent.settings,
         shows_scores=False,
         # Judgments of another agent's round would make equal answers vary as one.
         other_stores=(),
     ).run()
-    if budget is None or purse.left is None:
-        return ended, False
-    purse.left = round(purse.left - budget.spent_usd, 6)
-    is_spent = budget.is_reached or purse.left <= 0
-    if is_spent:
-        PlainConsole().print_line("--max_cost is reached. The same command continues.")
-    return ended, is_spent
+    return ended, evaluation.budget is not None and evaluation.budget.is_reached
 
 
 def _sample_of(agent: _Agent, size: int, seed: int) -> StrongSample:

@@ -37,6 +37,19 @@ _CAUTION = 20.0
 Lease = Callable[[float], Awaitable[float]]
 
 
+class Purse:
+    """Dollars that the budgets of several judges share."""
+
+    def __init__(self, left_usd: float) -> None:
+        self._left_usd = left_usd
+
+    async def lease(self, missing_usd: float) -> float:
+        """Take these dollars, or as many as are left."""
+        leased_usd = min(missing_usd, self._left_usd)
+        self._left_usd -= leased_usd
+        return leased_usd
+
+
 class Budget:
     """The dollars of one run.
 
@@ -45,8 +58,8 @@ class Budget:
         model: the judge.
         price: of the model, in place of the known ones.
         price_share: of the list price, less than 1 where the provider gives a discount.
-        lease: gets dollars from a budget that several machines share; without it all of them may be
-            spent here.
+        lease: gets dollars from a budget that several machines or judges share; without it all of
+            them may be spent here.
 
     Raises:
         UsageError: the model's price is not known.

@@ -39,7 +39,7 @@ from mind2web2.scripts.limits import (
 from mind2web2.utils.machine import memory_bytes
 
 if TYPE_CHECKING:
-    from mind2web2.judge.budget import Budget
+    from mind2web2.judge.budget import Budget, Lease
     from mind2web2.pages.captures import OpenBrowser, SharedCaptures
 
 # Stands for no limit.
@@ -209,18 +209,21 @@ def judge_client(judge: JudgeSpec) -> ChatProvider:
     return client
 
 
-def budget_of(settings: RunSettings, judge: JudgeSpec | None = None) -> Budget | None:
+def budget_of(
+    settings: RunSettings, judge: JudgeSpec | None = None, lease: Lease | None = None
+) -> Budget | None:
     """Return the budget of ``--max_cost``, ``None`` without it.
 
     Args:
         judge: with its price; default: the one that the settings name.
+        lease: gets the dollars, where several budgets share them.
     """
     if settings.max_cost is None or settings.is_replay:
         return None
     judge = judge or judge_spec(settings).with_prices(settings.prices)
     budgets = import_module("mind2web2.judge.budget")
     budget: Budget = budgets.Budget(
-        settings.max_cost, judge.model, judge.own_price, judge.price_share
+        settings.max_cost, judge.model, judge.own_price, judge.price_share, lease
     )
     return budget
 

@@ -14,6 +14,7 @@ from tempfile import TemporaryDirectory
 from typing import Literal, Self
 
 from mind2web2.errors import JudgmentMissingError, Mind2Web2Error, UsageError
+from mind2web2.judge.budget import Purse
 from mind2web2.judge.caching import CachingJudge
 from mind2web2.judge.judgment import Judgment, judgment_key
 from mind2web2.judge.other_agents import SharingJudgmentStore
@@ -133,7 +134,7 @@ class StoredRuns(ScriptRuns):
         Args:
             asking: the settings by which missing ones are asked for, ``None`` if none are.
             kept_in: the folder of the agent whose store keeps them.
-            judges: may be asked, but for a replay; each has an equal part of ``--max_cost``.
+            judges: may be asked, but for a replay; they share ``--max_cost``.
 
         Raises:
             UsageError: a judge cannot be asked, or its price is not known.
@@ -150,10 +151,12 @@ class StoredRuns(ScriptRuns):
                 if path != own and path.is_file()
             ]
             store = stack.enter_context(SharingJudgmentStore(own, others))
-            servers = [record for record in judges if record.provider != REPLAY]
-            if asking.max_cost is not None and servers:
-                asking = replace(asking, max_cost=asking.max_cost / len(servers))
-            asked = {record: _asked_judge(record, asking, store) for record in servers}
+            purse = Purse(asking.max_cost or 0.0)
+            asked = {
+                record: _asked_judge(record, asking, store, purse)
+                for record in judges
+                if record.provider != REPLAY
+            }
             yield cls(folder, store, asked, asking.max_llm_requests)
 
     async def run_again(
@@ -208,6 +211,9 @@ def _as_store(path: Path, folder: Path) -> Path:
         return folder / STORE_NAME
 
 
-def _asked_judge(record: JudgeRecord, settings: RunSettings, store: JudgmentStore) -> CachingJudge:
+def _asked_judge(
+    record: JudgeRecord, settings: RunSettings, store: JudgmentStore, purse: Purse
+) -> CachingJudge:
     spec = judge_spec(recorded_judge(record)).with_prices(settings.prices)
-    return CachingJudge(spec, judge_client(spec), store, budget=budget_of(settings, spec))
+    budget = budget_of(settings, spec, purse.lease)
+    return CachingJudge(spec, judge_client(spec), store, budget=budget)

@@ -184,6 +184,25 @@ def test_answers_that_a_budget_paid_for_are_no_sample(project, monkeypatch):
     assert 16 * 4 * 2 <= len(asked) < 16 * 4 * 2 + 20
 
 
+def test_the_rounds_share_the_budget(project, monkeypatch):
+    """Messages name the limit as it was given."""
+    _, asked = project
+
+    def reply(body):
+        asked.append(body["model"])
+        return {"reasoning": "read", "result": "Fact 0" not in prompt_text(body)}
+
+    with JudgeServer(reply, input_tokens=2000, output_tokens=500) as server:
+        monkeypatch.setenv("OPENAI_BASE_URL", server.base_url)
+        # A reply costs $0.0015: the first round takes $0.192, and the second one is cut.
+        words = ("rejudge", "bot", "--judge_model", PRICED[3], "--times", "3")
+        cut = call(main, *words, "--max_cost", "0.3")
+    assert cut.returncode == 1, cut.stderr
+    assert 16 * 4 * 2 < len(asked) <= 0.3 / 0.0015 + 5
+    assert cut.stdout.count(" of --max_cost 0.3 spent") == 2
+    assert "judgment 3 of 3" not in cut.stdout
+
+
 def test_a_sample_on_which_the_judge_fails_corrects_nothing(project, monkeypatch):
     """The answers that it judged are not a random choice.
 

@@ -316,15 +316,15 @@ def test_a_script_is_found_by_its_folder_first(facts):
     assert share_by_cause(found) == {"judge": 0.0}
 
 
-def test_each_judge_is_asked_within_its_part_of_the_cost(changes):
-    """The second judge costs ten times as much as the first."""
+def test_judges_are_asked_within_the_cost_together(changes):
+    """The second judge costs ten times as much as the first; a message names the whole limit."""
     prices = "\n".join(f"[prices.judge-{n}]\ninput = {10**n}\noutput = {10**n}" for n in (1, 2))
     changes.project.add_settings(prices)
     words = ("--with", "judge_model=judge-2", "--ask", "--max_cost", "0.00001")
     changes.judge.asked.clear()
     found = why(AGENT, *words, status=1)
     assert (len(changes.judge.asked), found["difference"]) == (0, None)
-    assert all("max_cost 0.000005" in reason for reason in found["gone"]) and found["gone"]
+    assert all("max_cost 0.00001" in reason for reason in found["gone"]) and found["gone"]
 
 
 def test_tasks_are_chosen_before_their_scripts_are_looked_for(changes):

@@ -122,27 +122,32 @@ def _meta_problem(path: Path) -> str | None:
     return None
 
 
-def leaderboard_entry(
+def answers_without_result(
     paths: PathConfig, agent_name: str, task_ids: Sequence[str]
-) -> tuple[dict[str, str | None] | None, str]:
-    """Return the agent's entry for the leaderboard, or the reason why there is none."""
+) -> list[str]:
+    """Return the answers to these tasks that have no score, as ``task/answer_1``."""
     answers = agent_answers(paths.eval_results_root, agent_name)
     answers = with_unevaluated(answers, paths, agent_name)
     summary = stored_metrics(paths.eval_results_root, agent_name, answers, task_ids)
-    if caution := shard_caution(paths.eval_results_root / agent_name):
-        return None, caution
-    now = results_now(paths, agent_name, answers, task_ids)
-    unscored = [
+    return [
         f"{each.task_id}/{str(each.answer_name).removesuffix('.md')}"
         for each in summary.missing
         if each.reason not in (NO_ANSWER, NO_RUNS)
     ]
-    if unscored:
-        return (
-            None,
-            f"answers without a result: {name_list(unscored)}; run {program()} evaluate "
-            f"{agent_name}",
-        )
+
+
+def leaderboard_entry(
+    paths: PathConfig, agent_name: str, task_ids: Sequence[str]
+) -> tuple[dict[str, str | None] | None, str]:
+    """Return the agent's entry for the leaderboard, or the reason why there is none.
+
+    Each answer has a result.
+    """
+    answers = agent_answers(paths.eval_results_root, agent_name)
+    summary = stored_metrics(paths.eval_results_root, agent_name, answers, task_ids)
+    if caution := shard_caution(paths.eval_results_root / agent_name):
+        return None, caution
+    now = results_now(paths, agent_name, answers, task_ids)
     if now.stale:
         return (
             None,

@@ -15,6 +15,7 @@ from mind2web2.benchmark.download import download_benchmark
 from mind2web2.benchmark.submission import (
     LEADERBOARD_RUNS,
     Findings,
+    answers_without_result,
     leaderboard_entry,
     pack_submission,
     validate_answers,
@@ -26,7 +27,8 @@ from mind2web2.cli.options import settings_of
 from mind2web2.cli.task_options import DATASET
 from mind2web2.errors import UsageError
 from mind2web2.runs.settings import RunSettings
-from mind2web2.utils.names import check_name
+from mind2web2.utils.names import check_name, name_list
+from mind2web2.utils.program import command_line
 from mind2web2.utils.text import counted
 
 # Tasks
@@ -86,7 +88,11 @@ def run_submit(options: argparse.Namespace) -> int:
     paths = settings.paths
     entry = None
     why_not = f"it needs --task_list and --num_runs {LEADERBOARD_RUNS}"
-    if settings.task_list is not None and options.num_runs == LEADERBOARD_RUNS:
+    if names := answers_without_result(paths, options.agent, tasks):
+        why_not = "answers have no result"
+        evaluate = command_line("evaluate", options.agent)
+        console.print_line(f"Warning: without a result: {name_list(names)}; run {evaluate}")
+    elif settings.task_list is not None and options.num_runs == LEADERBOARD_RUNS:
         entry, why_not = leaderboard_entry(paths, options.agent, tasks)
     output = options.output or Path(f"{options.agent}.zip")
     more = {"tasks": tasks, "num_runs": options.num_runs, "leaderboard": entry}

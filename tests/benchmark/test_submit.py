@@ -88,3 +88,14 @@ def test_findings(project, name, content, status, finding):
     submitted = call(main, "submit", AGENT, "--task_list", "tasks.csv")
     assert submitted.returncode == status
     assert (project.root / "bot.zip").exists() == (status == 0)
+
+
+@pytest.mark.usefixtures("project")
+def test_answers_without_a_result_are_named():
+    """They are packed, with or without a list of tasks."""
+    for words in ((), ("--task_list", "tasks.csv")):
+        run = call(main, "submit", AGENT, *words)
+        assert run.returncode == 0
+        assert "Warning: without a result: lake/answer_1, lake/answer_2, " in run.stdout
+        assert "; run mind2web2 evaluate bot\n" in run.stdout
+        assert "no entry for the leaderboard: answers have no result" in run.stdout

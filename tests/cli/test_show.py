@@ -4,6 +4,7 @@ The details are claims, reasons and page files.
 """
 
 import json
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -114,6 +115,20 @@ def test_a_run_without_an_answer_has_its_reason(show):
         "answer_3: score 0\nReason: the agent gave an empty answer\n"
         in show("bot", "pond", "3").stdout
     )
+
+
+def test_an_earlier_result_that_does_not_count_is_only_named(project, monkeypatch, tmp_path):
+    shutil.copytree(project.root, tmp_path / "copy")
+    _prepare(monkeypatch, tmp_path / "copy")
+    Path("answers/bot/pond/answer_1.md").write_bytes(b"\xff")
+    words = ("--task_id", "pond", "--llm_provider", "replay")
+    assert call(main, "evaluate", "bot", *words).returncode == 1
+    text = call(main, "show", "bot", "pond", "1").stdout
+    assert text.startswith("bot / pond / answer_1: no result\nReason: ")
+    assert "\nEarlier result, which does not count: eval_results/bot/pond/answer_1/" in text
+    assert "Rubric tree" not in text
+    table = " ".join(call(main, "show", "bot", "pond").stdout.split())
+    assert "answer_1 │ - │ - │ - │ - │ 6" in table
 
 
 @pytest.mark.parametrize("name", ["answer_1", "answer_1.md", "1"])

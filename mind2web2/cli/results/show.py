@@ -133,7 +133,8 @@ def _print_task(
     root = settings.paths.eval_results_root
     rows = []
     for answer in answers:
-        result = latest_result(answer_results_dir(root, agent_name, task_id, answer.answer_name))
+        results = answer_results_dir(root, agent_name, task_id, answer.answer_name)
+        result = latest_result(results) if answer.reason is None else None
         counts = _leaf_counts(() if result is None else result.content.trees)
         leaves = ["-" if result is None else str(count) for count in counts.values()]
         words = "-" if answer.word_count is None else str(answer.word_count)
@@ -183,7 +184,8 @@ class _AnswerPage:
         answer = self._answer
         root = self._paths.eval_results_root
         folder = answer_dir(root, self._agent_name, answer.task_id, answer.answer_name)
-        result = latest_result(folder / "results")
+        stored = latest_result(folder / "results")
+        result = stored if answer.reason is None else None
         score = "no result" if answer.score is None else f"score {number(answer.score)}"
         self._line(
             f"{self._agent_name} / {answer.task_id} / {_stem(answer)}: {score}",
@@ -191,11 +193,9 @@ class _AnswerPage:
         )
         if answer.reason is not None:
             self._text(f"Reason: {answer.reason}")
-            if result is not None:
-                self._text("The tree below comes from a stored result that does not count.")
         if result is not None:
             self._print_origin(result.content)
-        self._print_files(folder, result)
+        self._print_files(folder, stored)
         if result is not None:
             self._print_trees(result.content, has_passed=has_passed)
             self._print_pages()
@@ -216,14 +216,12 @@ class _AnswerPage:
         for fault in result.script_faults:
             self._text(f"Mistake of the script: {fault}.")
 
-    def _print_files(self, folder: Path, result: LoadedResult | None) -> None:
-        files = {"Answer": folder / self._answer.answer_name, "Log": folder / "logs"}
-        if result is not None:
-            files = {
-                "Answer": files["Answer"],
-                "Result": result.path,
-                "Log": files["Log"],
-            }
+    def _print_files(self, folder: Path, stored: LoadedResult | None) -> None:
+        files = {"Answer": folder / self._answer.answer_name}
+        if stored is not None:
+            counts = self._answer.reason is None
+            files["Result" if counts else "Earlier result, which does not count"] = stored.path
+        files["Log"] = folder / "logs"
         for label, path in files.items():
             if path.exists():
                 self._line(f"{label}: {path}")

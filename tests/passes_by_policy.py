@@ -12,7 +12,7 @@ from typing import Any, Protocol
 
 from mind2web2.errors import Mind2Web2Error
 from mind2web2.judge.protocol import JudgeLedger, JudgeSession
-from mind2web2.llm_client.chat import ChatReply, Usage
+from mind2web2.llm_client.chat import ChatReply
 from mind2web2.rubric.verdicts import ExtractionRecord
 from mind2web2.scripts.isolation.messages import (
     Ahead,
@@ -74,7 +74,7 @@ class PolicyAnswers:
     """Answers a script's questions by a policy, at once."""
 
     def __init__(self, policy: Policy) -> None:
-        self.judge = JudgeSession(Usage())
+        self.judge = JudgeSession()
         self.asked: dict[str, Question] = {}
         self._policy = policy
         self._errors: dict[str, Mind2Web2Error] = {}

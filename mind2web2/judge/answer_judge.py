@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from pydantic import ValidationError
 
@@ -18,7 +18,7 @@ from mind2web2.judge.caching import CachingJudge
 from mind2web2.judge.judgment import Judgment
 from mind2web2.judge.permit import AnswerLimits, NotAskedError, Turn
 from mind2web2.judge.protocol import JudgeSession, QuestionContext, unexpected
-from mind2web2.llm_client.chat import ChatReply, ChatRequest, Limit, Usage
+from mind2web2.llm_client.chat import ChatReply, ChatRequest, Limit
 from mind2web2.rubric.verdicts import ServiceAnswer
 
 
@@ -29,11 +29,12 @@ class Stop:
     is_on: bool = False
 
 
+@dataclass(eq=False)
 class AnswerJudge(JudgeSession):
     """The run's judge as one answer, or one question of it, asks it.
 
     Args:
-        limit: entered around each HTTP request. A script that holds the semaphore it received does
+        places: entered around each HTTP request. A script that holds the semaphore it received does
             not block itself: this is the run's own.
         turn: as ``AnswerLimits`` has it.
 
@@ -41,28 +42,21 @@ class AnswerJudge(JudgeSession):
         asked: the judgments that were requested rather than found in the store.
     """
 
-    def __init__(
-        self,
-        run: CachingJudge,
-        task_id: str,
-        answer_name: str,
-        limit: Limit | None = None,
-        turn: Turn | None = None,
-    ) -> None:
-        super().__init__(Usage())
-        self.shows_images = run.shows_images
-        self._run = run
-        self._source = (task_id, answer_name)
-        self.stop = Stop()
-        self.asked: list[Judgment] = []
-        self._places = limit or nullcontext()
-        self._turn = turn
+    run: CachingJudge
+    source: tuple[str, str]
+    places: Limit = field(default_factory=nullcontext)
+    turn: Turn | None = None
+    stop: Stop = field(default_factory=Stop)
+    asked: list[Judgment] = field(default_factory=list, init=False)
+
+    @property
+    def shows_images(self) -> bool:
+        """Tell whether the judge is shown images."""
+        return self.run.shows_images
 
     def for_question(self, turn: Turn | None) -> AnswerJudge:
         """Return the judge of one question, with a failure and a ledger of its own."""
-        judge = AnswerJudge(self._run, *self._source, self._places, turn)
-        judge.stop = self.stop
-        return judge
+        return AnswerJudge(self.run, self.source, self.places, turn, self.stop)
 
     def check(self) -> None:
         """Raise ``JudgeError`` if nothing more is to be asked."""
@@ -72,14 +66,14 @@ class AnswerJudge(JudgeSession):
 
     def model_for(self, requested: str) -> str:  # noqa: ARG002 (one run has one judge, options.md)
         """Return the run's model."""
-        return self._run.settings.model
+        return self.run.settings.model
 
     async def ask(self, request: ChatRequest, subject: QuestionContext) -> ChatReply:
         """Answer a question, as ``Judge.ask`` promises."""
         self.check()
-        limits = AnswerLimits(self._places, self.check, self._turn, self.asked)
+        limits = AnswerLimits(self.places, self.check, self.turn, self.asked)
         try:
-            judgment = await self._run.judgment(request, subject, self._source, limits)
+            judgment = await self.run.judgment(request, subject, self.source, limits)
             reply = _as_reply(judgment, request)
         except (JudgmentMissingError, NotAskedError):
             raise
@@ -90,7 +84,7 @@ class AnswerJudge(JudgeSession):
             raise self.fail(error) from error.__cause__
         except Exception as error:
             raise self.fail(unexpected(error)) from error
-        self.ledger.usage += judgment.usage(self._run.price)
+        self.ledger.usage += judgment.usage(self.run.price)
         self.ledger.served.append((reply.served_model, reply.system_fingerprint))
         self.ledger.note_created(judgment.created)
         self._note_rejection(reply, subject)

@@ -12,6 +12,7 @@ import asyncio
 import logging
 import math
 from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, field
 from types import TracebackType
 
 from mind2web2.errors import BudgetReachedError, UsageError
@@ -105,7 +106,7 @@ class Budget:
         self, request: ChatRequest, limits: AnswerLimits, breaker: CircuitBreaker
     ) -> PaidPermit:
         """Return the permit of a question."""
-        return PaidPermit(self, request_tokens(request), limits, breaker)
+        return PaidPermit(limits, breaker, self, request_tokens(request))
 
     async def enter(self, prompt_tokens: int) -> None:
         """Reserve the expected cost of a request, once there is room for it.
@@ -206,25 +207,22 @@ class Budget:
         self._changed = asyncio.Event()
 
 
+@dataclass(eq=False)
 class PaidPermit(Permit):
     """The permit of one question whose requests cost dollars of a budget."""
 
-    def __init__(
-        self, budget: Budget, prompt_tokens: int, limits: AnswerLimits, breaker: CircuitBreaker
-    ) -> None:
-        super().__init__(limits, breaker)
-        self._budget = budget
-        self._prompt_tokens = prompt_tokens
-        self._assumed_usd = 0.0
+    budget: Budget
+    prompt_tokens: int
+    _assumed_usd: float = field(default=0.0, init=False)
 
     async def __aenter__(self) -> None:
         # The reply to the question's latest request is read.
-        self._budget.note_read(self)
+        self.budget.note_read(self)
         try:
             await super().__aenter__()
         except BudgetReachedError:
             # The error cancels the other questions of the answer: replies in flight are paid for.
-            await self._budget.all_read()
+            await self.budget.all_read()
             raise
 
     async def __aexit__(
@@ -234,27 +232,27 @@ class PaidPermit(Permit):
         trace: TracebackType | None,
     ) -> None:
         # The expected cost counts until the reply is read, or for good if it never is.
-        assumed_usd = self._budget.leave(self._prompt_tokens, may_be_billed=_may_be_billed(error))
+        assumed_usd = self.budget.leave(self.prompt_tokens, may_be_billed=_may_be_billed(error))
         if error is None:
             self._assumed_usd += assumed_usd
         else:
-            self._budget.note_read(self)
+            self.budget.note_read(self)
         await super().__aexit__(kind, error, trace)
 
     async def _reserve(self) -> None:
-        await self._budget.enter(self._prompt_tokens)
-        self._budget.note_sent(self)
+        await self.budget.enter(self.prompt_tokens)
+        self.budget.note_sent(self)
 
     def settle(self, usages: Sequence[Usage]) -> None:
         """Replace the estimates by the cost of each reply."""
-        self._budget.note_read(self)
+        self.budget.note_read(self)
         # Replies without token counts are not free of charge.
         if not usages or not all(usage.input_tokens or usage.output_tokens for usage in usages):
             return
         # Later requests may be repairs, with a longer prompt.
-        self._budget.learn(self._prompt_tokens, usages[0])
-        spent_usd = sum(self._budget.price(usage) for usage in usages)
-        self._budget.correct(spent_usd - self._assumed_usd)
+        self.budget.learn(self.prompt_tokens, usages[0])
+        spent_usd = sum(self.budget.price(usage) for usage in usages)
+        self.budget.correct(spent_usd - self._assumed_usd)
         self._assumed_usd = 0.0
 
 

@@ -137,7 +137,8 @@ class ClientJudge(JudgeSession, AsyncCalls):
     """
 
     def __init__(self, provider: ChatProvider, limit: Limit) -> None:
-        super().__init__(Usage(cost_usd=None))
+        super().__init__()
+        self.ledger.usage = Usage(cost_usd=None)
         self._provider = provider
         self._limit = limit
 

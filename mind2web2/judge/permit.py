@@ -156,6 +156,7 @@ class CircuitBreaker:
         self._change = asyncio.Event()
 
 
+@dataclass(eq=False)
 class Permit:
     """The permit of one question, entered around each of its HTTP requests in turn.
 
@@ -174,10 +175,9 @@ class Permit:
     process that dies loses no more replies than requests may be in flight.
     """
 
-    def __init__(self, limits: AnswerLimits, breaker: CircuitBreaker) -> None:
-        self._limits = limits
-        self._breaker = breaker
-        self._place = AsyncExitStack()
+    limits: AnswerLimits
+    breaker: CircuitBreaker
+    _place: AsyncExitStack = field(default_factory=AsyncExitStack, init=False)
 
     async def __aenter__(self) -> None:
         await self.aclose()
@@ -205,13 +205,13 @@ class Permit:
 
     async def _take_place(self) -> asyncio.Event | None:
         """Take all steps but the last; return an event instead if other replies come first."""
-        away = self._breaker.away
+        away = self.breaker.away
         async with AsyncExitStack() as place:
-            await place.enter_async_context(self._limits.places)
-            self._limits.check()
-            replies = self._breaker.enter(away)
+            await place.enter_async_context(self.limits.places)
+            self.limits.check()
+            replies = self.breaker.enter(away)
             if replies is None:
-                place.callback(self._breaker.leave)
+                place.callback(self.breaker.leave)
                 await self._reserve()
                 self._place = place.pop_all()
         return replies

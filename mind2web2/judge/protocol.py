@@ -168,18 +168,20 @@ class FailureLatch:
         return failure
 
 
+@dataclass(eq=False)
 class JudgeSession(FailureLatch):
     """The part of a ``Judge`` that every implementation shares: failure and ledger.
 
     Attributes:
         ledger: usage and notes.
-        shows_images: whether the judge is shown images.
     """
 
-    shows_images = True
+    ledger: JudgeLedger = field(default_factory=JudgeLedger, init=False)
 
-    def __init__(self, usage: Usage) -> None:
-        self.ledger = JudgeLedger(usage)
+    @property
+    def shows_images(self) -> bool:
+        """Tell whether the judge is shown images."""
+        return True
 
     def model_for(self, requested: str) -> str:
         """Return the requested model: most clients take any."""

@@ -9,6 +9,8 @@ import asyncio
 import logging
 import re
 from collections.abc import Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, cast
 
@@ -48,6 +50,7 @@ from mind2web2.llm_client.retries import (
 )
 from mind2web2.llm_client.structured_output import (
     InvalidOutputError,
+    TemplateSchema,
     read_reply,
     repair_messages,
     schema_of,
@@ -120,8 +123,11 @@ class ProviderClient(AsyncCalls):
             # Servers count the requests to each model separately.
             self._windows[request.model] = Window(self._retry, self.slowdown)
         window = self._windows[request.model]
-        attempts = Attempts(window, limit, self.retries, request.sent)
-        exchange = _Exchange(self._transport, self._capabilities, request, attempts, self.retries)
+        attempts = Attempts(window, limit or nullcontext(), self.retries, request.sent)
+        schema = None if request.template is None else schema_of(request.template)
+        exchange = _Exchange(
+            self._transport, self._capabilities, request, schema, attempts, self.retries
+        )
         try:
             reply = await exchange.reply()
         except JudgeAccessError as error:
@@ -188,35 +194,30 @@ class ProviderClient(AsyncCalls):
         return did_you_mean(model, self._models, listed)
 
 
+@dataclass
 class _Exchange:
     """One question with all its HTTP requests: retries, other forms, repairs.
 
-    Adds up their usage.
+    Attributes:
+        usage: of all requests together.
+        images: how many the latest one showed.
     """
 
-    def __init__(
-        self,
-        transport: Transport,
-        capabilities: Capabilities,
-        request: ChatRequest,
-        attempts: Attempts,
-        retries: Retries,
-    ) -> None:
-        self._transport = transport
-        self._capabilities = capabilities
-        self._request = request
-        self._schema = None if request.template is None else schema_of(request.template)
-        self._attempts = attempts
-        self._retries = retries
-        self._usage = Usage()
-        self._images = 0
+    transport: Transport
+    capabilities: Capabilities
+    request: ChatRequest
+    schema: TemplateSchema | None
+    attempts: Attempts
+    retries: Retries
+    usage: Usage = field(default_factory=Usage)
+    images: int = 0
 
     async def reply(self) -> ChatReply:
         """Return a valid reply.
 
         The client asks, shows the model its error, then asks without that conversation.
         """
-        messages = cast("list[CheckedMessage]", self._request.messages)
+        messages = cast("list[CheckedMessage]", self.request.messages)
         turns = messages
         for number in range(1, _REPLY_TRIES + 1):
             completion = await self._ask(turns)
@@ -229,15 +230,15 @@ class _Exchange:
                 log.warning(
                     "judge output invalid, asking %s model=%s try=%d of=%d problem=%s",
                     "for a repair" if is_repair else "again",
-                    self._request.model,
+                    self.request.model,
                     number,
                     _REPLY_TRIES,
                     problem,
                     extra={"alike": "judge output invalid"},
                 )
-                self._retries.note("unusable output")
+                self.retries.note("unusable output")
                 # Some servers ignore ``response_format``, so that the model has not seen it.
-                self._capabilities.show_schema(self._request.model)
+                self.capabilities.show_schema(self.request.model)
                 turns = (
                     [*messages, *repair_messages(completion, problem)] if is_repair else messages
                 )
@@ -246,46 +247,46 @@ class _Exchange:
     async def _read(self, completion: Completion) -> ChatReply:
         text, value = completion.text, None
         if completion.declined is None:
-            text, value = read_reply(completion, self._request.template)
-            problem = None if self._request.check is None else await self._request.check(text)
+            text, value = read_reply(completion, self.request.template)
+            problem = None if self.request.check is None else await self.request.check(text)
             if problem is not None:
                 raise InvalidOutputError(problem)
         return ChatReply(
             text=text,
             value=value,
             declined=completion.declined,
-            usage=self._usage,
+            usage=self.usage,
             served_model=completion.served_model,
             system_fingerprint=completion.system_fingerprint,
-            attempts=self._attempts.made,
-            images=self._images,
+            attempts=self.attempts.made,
+            images=self.images,
         )
 
     async def _ask(self, messages: list[CheckedMessage]) -> Completion:
         """Send the messages in the best form that the server accepts."""
         while True:
-            wire = self._capabilities.wire(self._request, messages, self._schema)
+            wire = self.capabilities.wire(self.request, messages, self.schema)
             try:
-                completion = await self._attempts.send(partial(self._transport.send, wire))
+                completion = await self.attempts.send(partial(self.transport.send, wire))
             except RequestFailedError as failure:
                 if failure.is_declined:
                     return Completion(text="", declined=str(failure))
                 if failure.is_invalid_output:
                     return Completion(text="")
-                if not self._capabilities.learn(wire, failure):
+                if not self.capabilities.learn(wire, failure):
                     raise self._final(failure, wire) from failure
             except Mind2Web2Error:
                 raise
             except Exception as error:
                 # An unforeseen error of a library must not become a verdict.
-                service = self._transport.service
+                service = self.transport.service
                 reason = one_line(f"{type(error).__name__}: {error}", service.secrets)
                 raise JudgeRequestError(
                     f"judge {wire.model} at {service.shown}: the request could not be made: {reason}"
                 ) from error
             else:
-                self._usage += completion.usage
-                self._images = len(image_urls(wire.messages))
+                self.usage += completion.usage
+                self.images = len(image_urls(wire.messages))
                 self._check_was_read(wire, completion.usage)
                 return completion
 
@@ -305,14 +306,14 @@ class _Exchange:
         words = [len(word) for text in texts for word in text.split()]
         if max(len(words), sum(words) / _MOST_CHARS_A_TOKEN) > counted:
             raise JudgeRequestError(
-                f"judge {wire.model} at {self._transport.service.shown} counted "
+                f"judge {wire.model} at {self.transport.service.shown} counted "
                 f"{usage.input_tokens:,} tokens for {length:,} characters, so it did not read all "
                 "of the request: raise the context that its server gives it (Ollama: "
                 "OLLAMA_CONTEXT_LENGTH; llama.cpp: --ctx-size)"
             )
 
     def _final(self, failure: RequestFailedError, wire: WireRequest) -> JudgeError:
-        error = judge_error(failure, self._transport.service, self._request.model)
+        error = judge_error(failure, self.transport.service, self.request.model)
         if type(error) is JudgeRequestError and image_urls(wire.messages):
             error.args = (f"{error} (if this model reads no images, add --no_screenshots)",)
         return error
@@ -321,12 +322,12 @@ class _Exchange:
         self, problem: InvalidOutputError, completion: Completion
     ) -> JudgeOutputError:
         wanted = "no text"
-        if self._schema is not None:
-            wanted = f"not the requested JSON (form {self._schema.name!r})"
-        service = self._transport.service
+        if self.schema is not None:
+            wanted = f"not the requested JSON (form {self.schema.name!r})"
+        service = self.transport.service
         reason = one_line(str(problem), service.secrets)
         last = one_line(completion.text, service.secrets)
-        where = f"{self._request.model} at {service.shown}"
+        where = f"{self.request.model} at {service.shown}"
         cure = ""
         if completion.is_truncated:
             cure = (

@@ -17,7 +17,7 @@ import math
 import random
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager, nullcontext, suppress
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 
 from mind2web2.llm_client.chat import Completion, Limit, Retries, SentRequests, Slowdown, Usage
@@ -218,6 +218,7 @@ class Window:
             self._slowdown.waited_s += _now_s() - started_s
 
 
+@dataclass(eq=False)
 class Attempts:
     """Sends the requests of one question, retries them, and counts those that were sent.
 
@@ -225,16 +226,16 @@ class Attempts:
         window: shared by all requests to a model.
         limit: entered around each HTTP request, not during a wait between two tries.
         sent: of the question; counts requests beside those of this call.
+
+    Attributes:
+        made: how many were sent in this call.
     """
 
-    def __init__(
-        self, window: Window, limit: Limit | None, retries: Retries, sent: SentRequests
-    ) -> None:
-        self.made = 0
-        self._sent = sent
-        self._limit: Limit = nullcontext() if limit is None else limit
-        self._window = window
-        self._retries = retries
+    window: Window
+    limit: Limit
+    retries: Retries
+    sent: SentRequests
+    made: int = 0
 
     async def send(self, request: Callable[[], Awaitable[Completion]]) -> Completion:
         """Return the completion.
@@ -252,19 +253,19 @@ class Attempts:
             except RequestFailedError as failure:
                 failures += 1
                 # While others succeed, the fault is this request's own.
-                is_outage = self._window.is_outage(failure, started_s)
+                is_outage = self.window.is_outage(failure, started_s)
                 is_soon = is_outage or failure.is_too_fast
-                wait_s = self._window.policy.wait_s(
+                wait_s = self.window.policy.wait_s(
                     min(failures, 3) if is_soon else failures, failure
                 )
                 if failure.is_too_fast:
                     tries += _SHARE_OF_REFUSAL
                 elif not is_outage:
                     tries += 1
-                has_given_up = is_soon and self._window.has_given_up(failure, wait_s)
+                has_given_up = is_soon and self.window.has_given_up(failure, wait_s)
                 failure.is_outage = is_outage and has_given_up
-                is_final = tries >= self._window.policy.tries or not failure.can_pass
-                if is_final or has_given_up or wait_s >= self._window.policy.total_s:
+                is_final = tries >= self.window.policy.tries or not failure.can_pass
+                if is_final or has_given_up or wait_s >= self.window.policy.total_s:
                     raise
                 log.warning(
                     "judge request failed, retrying in %.1f s: %s",
@@ -282,34 +283,32 @@ class Attempts:
         earlier: RequestFailedError | None,
     ) -> Completion:
         # The question's permit (judge/permit.py lists its steps), then the model's window.
-        async with self._limit, self._window.passing() as place:
+        async with self.limit, self.window.passing() as place:
             if earlier is not None:  # the window may give up before a retry is sent
-                self._retries.note(earlier.kind)
-            self._sent.first_sent_ns = self._sent.first_sent_ns or time.time_ns()
-            self._count(1)
-            timeout_s = self._window.policy.request_timeout_s
+                self.retries.note(earlier.kind)
+            self.sent.first_sent_ns = self.sent.first_sent_ns or time.time_ns()
+            self.made += 1
+            self.sent.requests += 1
+            timeout_s = self.window.policy.request_timeout_s
             try:
                 # The whole exchange: a client's own timeout starts again with every byte.
                 async with asyncio.timeout(timeout_s):
                     completion = await request()
             except TimeoutError as error:
                 late = RequestFailedError(f"no answer within {timeout_s:g} s", is_timeout=True)
-                self._window.failed(place, late, self)
+                self.window.failed(place, late, self)
                 raise late from error
             except RequestFailedError as failure:
-                self._count(-(not failure.is_sent))
+                self.made -= not failure.is_sent
+                self.sent.requests -= not failure.is_sent
                 # A reply that was lost may be billed; an error of the server is not.
-                self._sent.reported += failure.status is not None
-                self._window.failed(place, failure, self)
+                self.sent.reported += failure.status is not None
+                self.window.failed(place, failure, self)
                 raise
-            self._sent.reported += completion.usage != Usage()
-            self._sent.replies.append(completion.usage)
-            self._window.succeeded(place)
+            self.sent.reported += completion.usage != Usage()
+            self.sent.replies.append(completion.usage)
+            self.window.succeeded(place)
             return completion
-
-    def _count(self, requests: int) -> None:
-        self.made += requests
-        self._sent.requests += requests
 
 
 def _now_s() -> float:

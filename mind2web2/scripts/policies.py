@@ -26,7 +26,7 @@ from mind2web2.errors import CaptureError, EvalScriptError, Mind2Web2Error
 from mind2web2.judge.protocol import JudgeSession, QuestionContext
 from mind2web2.judge.service_request import AskService, ServiceRequest
 from mind2web2.llm_client.async_calls import AsyncCalls
-from mind2web2.llm_client.chat import ChatReply, ChatRequest, Limit, Usage
+from mind2web2.llm_client.chat import ChatReply, ChatRequest, Limit
 from mind2web2.rubric.verdicts import Evidence, ExtractionRecord, Undecided
 from mind2web2.rubric.written_tree import WrittenNode, read_tree
 from mind2web2.scripts.isolation.effects import watch_effects
@@ -145,7 +145,7 @@ class _PolicyClient(JudgeSession, AsyncCalls):
     most_open_gates = 0
 
     def __init__(self, policy: Policy, run: PolicyRun) -> None:
-        super().__init__(Usage())
+        super().__init__()
         self._policy = policy
         self._run = run
 

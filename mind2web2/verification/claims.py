@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cache, partial
 from typing import Any
 
@@ -61,11 +61,11 @@ async def pages_ahead(
 PAGES_AT_ONCE = 3
 
 
+@dataclass(frozen=True)
 class ClaimJudging:
     """Judges claims about one answer."""
 
-    def __init__(self, context: EvaluationContext) -> None:
-        self.context = context
+    context: EvaluationContext
 
     async def judged(
         self, verification: Verification, urls: Sequence[str], had_sources: bool

@@ -127,7 +127,7 @@ class SingleQuestion:
 
     def __post_init__(self) -> None:
         """Open the session."""
-        session = AnswerJudge(self.judge, self.source, self.name, self.limit)
+        session = AnswerJudge(self.judge, (self.source, self.name), self.limit)
         object.__setattr__(self, "_session", session)
 
     async def verify(

@@ -269,7 +269,7 @@ async def outcomes(run, count, limit=None):
     """Ask many questions at once, each for an answer of its own, and count the outcomes."""
 
     async def ask(number):
-        judge = AnswerJudge(run, "task", f"answer_{number}.md", limit)
+        judge = AnswerJudge(run, ("task", f"answer_{number}.md"), limit or nullcontext())
         try:
             await judge.ask(question(f"Is {number} so?"), QuestionContext("verify", node="leaf"))
         except BudgetReachedError:

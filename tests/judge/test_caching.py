@@ -104,7 +104,7 @@ def own(text, template=None):
 
 def answer_judge(run, limit=None):
     """Return the judge of one answer."""
-    return AnswerJudge(run, "task", "answer_1.md", limit)
+    return AnswerJudge(run, ("task", "answer_1.md"), limit or contextlib.nullcontext())
 
 
 @pytest.fixture

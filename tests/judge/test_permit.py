@@ -64,7 +64,7 @@ async def test_the_place_is_kept_until_the_reply_is_stored():
     """
     places = Noting()
     permit = PaidPermit(
-        NotedBudget(places.events), 10, AnswerLimits(places, lambda: None), CircuitBreaker()
+        AnswerLimits(places, lambda: None), CircuitBreaker(), NotedBudget(places.events), 10
     )
     for _ in range(2):
         async with permit:
@@ -102,7 +102,7 @@ async def test_a_request_that_the_budget_refuses_waits_without_a_place():
     places, breaker = Noting(), CircuitBreaker()
     budget = NotedBudget(places.events, BudgetReachedError("max_cost is reached"))
     with pytest.raises(BudgetReachedError):
-        async with PaidPermit(budget, 10, AnswerLimits(places, lambda: None), breaker):
+        async with PaidPermit(AnswerLimits(places, lambda: None), breaker, budget, 10):
             pytest.fail("admitted")
     assert places.events == ["place", "reserve", BudgetReachedError, "others are read"]
 
@@ -132,7 +132,7 @@ async def test_an_open_circuit_costs_no_dollars():
     breaker.note_failure(JudgeAccessError("wrong key", is_for_all=True), ("lake", "answer_1.md"))
     with pytest.raises(JudgeAccessError, match="wrong key"):
         async with PaidPermit(
-            NotedBudget(events), 10, AnswerLimits(nullcontext(), lambda: None), breaker
+            AnswerLimits(nullcontext(), lambda: None), breaker, NotedBudget(events), 10
         ):
             pytest.fail("admitted")
     assert events == []

@@ -66,7 +66,7 @@ def runs(tmp_path):
                 base_url=server.base_url, api_key="none", retry=QUICK_RETRY
             ) as client:
                 run = CachingJudge(SETTINGS, client, store, **settings)
-                judge = AnswerJudge(run, "lake", "answer_1.md", None)
+                judge = AnswerJudge(run, ("lake", "answer_1.md"))
                 reply = await judge.ask(QUESTION, ABOUT)
                 return reply.value.result, run.usage.total().asked.judgments
 
@@ -75,7 +75,7 @@ def runs(tmp_path):
             endpoint = f"openai {server.base_url}"
             named = replace(SETTINGS, replayed_endpoint=endpoint)
             run = CachingJudge(named, None, store)
-            judge = AnswerJudge(run, "lake", "answer_1.md", None)
+            judge = AnswerJudge(run, ("lake", "answer_1.md"))
             return (await judge.ask(QUESTION, ABOUT)).value.result
 
     return ask, replay

@@ -1,6 +1,7 @@
 """When and how long to wait before a request is made again."""
 
 import asyncio
+from contextlib import nullcontext
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
 
@@ -56,7 +57,7 @@ def test_a_wait_is_never_shorter_than_the_server_asks():
 
 async def failing_attempts(policy, failure):
     """Return how many requests were made for something that always fails like this."""
-    attempts = Attempts(Window(policy, Slowdown()), None, Retries(), SentRequests())
+    attempts = Attempts(Window(policy, Slowdown()), nullcontext(), Retries(), SentRequests())
 
     async def fail():
         raise failure
@@ -88,7 +89,9 @@ def outage_of(seconds, failure, **policy):
 
     async def main():
         window = Window(RetryPolicy(**policy), Slowdown())
-        tries = [Attempts(window, None, Retries(), SentRequests()).send(send) for _ in range(10)]
+        tries = [
+            Attempts(window, nullcontext(), Retries(), SentRequests()).send(send) for _ in range(10)
+        ]
         return await asyncio.gather(*tries, return_exceptions=True)
 
     return run_virtually(main())
@@ -126,7 +129,10 @@ def test_few_questions_that_fail_are_no_outage():
 
     async def main():
         window = Window(RetryPolicy(), Slowdown())
-        tries = [Attempts(window, None, Retries(), SentRequests()).send(broken) for _ in range(3)]
+        tries = [
+            Attempts(window, nullcontext(), Retries(), SentRequests()).send(broken)
+            for _ in range(3)
+        ]
         return await asyncio.gather(*tries, return_exceptions=True)
 
     ended, took_s = run_virtually(main())
@@ -144,10 +150,10 @@ def test_a_request_that_breaks_a_server_fails_after_its_tries():
             return Completion("yes")
 
         async def bad():
-            await Attempts(window, None, Retries(), SentRequests()).send(good)
+            await Attempts(window, nullcontext(), Retries(), SentRequests()).send(good)
             raise RequestFailedError("crashed", status=502)
 
-        attempts = Attempts(window, None, Retries(), SentRequests())
+        attempts = Attempts(window, nullcontext(), Retries(), SentRequests())
         with pytest.raises(RequestFailedError, match="crashed"):
             await attempts.send(bad)
         return attempts.made
@@ -158,7 +164,7 @@ def test_a_request_that_breaks_a_server_fails_after_its_tries():
 
 async def test_cancellation_is_not_retried(quick):
     """A cancelled request stays cancelled."""
-    attempts = Attempts(Window(quick, Slowdown()), None, Retries(), SentRequests())
+    attempts = Attempts(Window(quick, Slowdown()), nullcontext(), Retries(), SentRequests())
 
     async def request():
         raise asyncio.CancelledError

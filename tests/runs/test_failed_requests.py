@@ -50,7 +50,7 @@ async def asked(server, expected=None, model="o4-mini", path=None, retry=QUICK_R
         ) as client:
             budget = Budget(100, model)
             run = CachingJudge(JudgeSpec(model), client, store, budget=budget)
-            judge = AnswerJudge(run, "lake", "answer_1.md", nullcontext())
+            judge = AnswerJudge(run, ("lake", "answer_1.md"), nullcontext())
             question = judge.ask(REQUEST, QuestionContext("verify"))
             if expected is None:
                 await question
@@ -129,7 +129,7 @@ async def test_a_cancelled_question_is_counted():
         async with LLMClient("openai", True, base_url=server.base_url, api_key="key") as client:
             run = CachingJudge(JudgeSpec("o4-mini"), client, store)
             question = asyncio.ensure_future(
-                AnswerJudge(run, "lake", "answer_1.md").ask(REQUEST, QuestionContext("verify"))
+                AnswerJudge(run, ("lake", "answer_1.md")).ask(REQUEST, QuestionContext("verify"))
             )
             await arrived.wait()
             question.cancel()

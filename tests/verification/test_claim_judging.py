@@ -180,10 +180,10 @@ async def test_a_replay_finds_the_support_wherever_it_is(tmp_path):
     cache = stored(tmp_path, b="b")
     with JudgmentStore(None) as store:
         run = CachingJudge(SETTINGS, ClientProvider(SlowJudge("b")), store)
-        first = AnswerJudge(run, "lake", "answer_1.md")
+        first = AnswerJudge(run, ("lake", "answer_1.md"))
         assert (await judged(first, cache, "ab", browser_manager=Camera()))[0]
         cache.put_web(address("a"), "a", None)
-        replay = AnswerJudge(CachingJudge(SETTINGS, None, store), "lake", "answer_1.md")
+        replay = AnswerJudge(CachingJudge(SETTINGS, None, store), ("lake", "answer_1.md"))
         verdict, leaf = await judged(replay, cache, "ab")
         assert (verdict, checked(leaf), replay.failure) == (True, "b", None)
 
@@ -194,8 +194,8 @@ async def test_a_replay_without_a_supporting_page_needs_them_all(names, tmp_path
     cache = stored(tmp_path, a="a", b="b")
     with JudgmentStore(None) as store:
         run = CachingJudge(SETTINGS, ClientProvider(SlowJudge()), store)
-        assert not (await judged(AnswerJudge(run, "lake", "answer_1.md"), cache, "b"))[0]
-        replay = AnswerJudge(CachingJudge(SETTINGS, None, store), "lake", "answer_1.md")
+        assert not (await judged(AnswerJudge(run, ("lake", "answer_1.md")), cache, "b"))[0]
+        replay = AnswerJudge(CachingJudge(SETTINGS, None, store), ("lake", "answer_1.md"))
         with pytest.raises(JudgmentMissingError, match=address("a")) as caught:
             await judged(replay, cache, names)
         assert replay.failure is caught.value

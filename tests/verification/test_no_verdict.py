@@ -71,5 +71,5 @@ async def test_an_alias_survives_the_store():
     with JudgmentStore(None) as store:
         client = ScriptedJudge(Named.model_validate({"theName": "Ilvane"}))
         run = CachingJudge(JudgeSpec("o4-mini", provider="client"), ClientProvider(client), store)
-        value = await started(AnswerJudge(run, "lake", "answer_1.md")).extract("name", Named)
+        value = await started(AnswerJudge(run, ("lake", "answer_1.md"))).extract("name", Named)
         assert value.name == "Ilvane"

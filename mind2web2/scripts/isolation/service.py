@@ -262,7 +262,7 @@ class RunAnswers:
     """Answers all questions of one answer's script, and keeps account of each."""
 
     def __init__(self, run: RunSide) -> None:
-        self.judge = AnswerJudge(run.judge, *run.source, run.limits.llm)
+        self.judge = AnswerJudge(run.judge, run.source, run.limits.llm)
         self._run = run
         self._asked: dict[str, RunService] = {}
 

@@ -36,7 +36,7 @@ def service(tmp_path):
 
         def of(provider, spec=None):
             run = CachingJudge(spec or JudgeSpec("o9"), provider, store)
-            return RunService(None, AnswerJudge(run, "task", "answer_1.md"))
+            return RunService(None, AnswerJudge(run, ("task", "answer_1.md")))
 
         yield of
 

@@ -61,7 +61,7 @@ def add_command(commands: Subcommands) -> None:
         "-v",
         "--verbose",
         action="store_true",
-        help="with --list: also print why each form of mark was taken or not, as a table of numbers",
+        help="with --list: also print the evidence for and against each form of marks",
     )
     parser.add_argument(
         "--no_judge",

@@ -18,8 +18,8 @@ from mind2web2_check.verdicts import ORDER, StatementVerdict, Verdict
 MARKS_WITHOUT_SOURCE = "Marks without a source"
 
 _LABELS: Mapping[FigureName, str] = {
-    "precision": "Citation precision: supported claims, of those whose page was read",
-    "coverage": "Coverage: claims with a source, of those that need one",
+    "precision": "Citation precision (supported claims, of those whose page was read)",
+    "coverage": "Coverage (claims with a source, of those that need one)",
     "contradicted": "Contradicted claims, of those whose page was read",
     "unavailable": "Sources whose page was unavailable",
 }

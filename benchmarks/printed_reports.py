@@ -21,7 +21,7 @@ from invented.world import World
 from markdown_it import MarkdownIt
 from patchright.sync_api import sync_playwright
 
-from mind2web2.capture.browser_process import find_browser
+from mind2web2.capture.browser_program import find_browser
 from mind2web2_check.html_text import html_text
 from mind2web2_check.inputs import report_in
 from mind2web2_check.statements import ReadReport, read_report

@@ -89,7 +89,7 @@ async def print_leaflet() -> None:
     """Print the leaflet's source to a PDF file."""
     from patchright.async_api import async_playwright
 
-    from mind2web2.capture.browser_process import find_browser
+    from mind2web2.capture.browser_program import find_browser
 
     program = find_browser(headless=True)
     async with async_playwright() as playwright:

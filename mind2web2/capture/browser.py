@@ -10,12 +10,8 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Self
 
-from mind2web2.capture.browser_process import (
-    BrowserProcess,
-    BrowserProgram,
-    find_browser,
-    user_agent,
-)
+from mind2web2.capture.browser_process import BrowserProcess
+from mind2web2.capture.browser_program import BrowserProgram, find_browser, user_agent
 from mind2web2.errors import BrowserGoneError
 
 if TYPE_CHECKING:

@@ -94,7 +94,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _agent_name(*candidates: str | None) -> str:
-    names = [name for name in candidates if name]
+    names = list(filter(None, candidates))
     if not names:
         raise UsageError(
             "name the agent to evaluate, a folder under answers/: mind2web2 evaluate AGENT, or "

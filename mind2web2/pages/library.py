@@ -23,7 +23,7 @@ from mind2web2.llm_client.chat import Limit
 from mind2web2.pages.page_cache import PageCache, addresses, capture_record, page_digest
 from mind2web2.pages.preparation import prepare_content
 from mind2web2.pages.prepared_page import PageSettings, PreparedPage
-from mind2web2.prompts import address_flags, one_a_kind
+from mind2web2.prompts.flags import address_flags, one_a_kind
 from mind2web2.urls.parts import lookup_key
 from mind2web2.utils.aio import SharedWork
 

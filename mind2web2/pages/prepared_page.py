@@ -7,7 +7,8 @@ from dataclasses import dataclass, replace
 from pydantic import NonNegativeInt, PositiveInt
 
 from mind2web2.capture.models import PageKind, RenderedPdf
-from mind2web2.prompts import HashedText, encodable, flags_of, one_a_kind
+from mind2web2.prompts import HashedText, encodable
+from mind2web2.prompts.flags import flags_of, one_a_kind
 from mind2web2.rubric.verdicts import TO_THIS_JUDGE, Flag, PageShown
 from mind2web2.utils.invisible_text import make_visible
 

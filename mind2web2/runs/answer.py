@@ -26,7 +26,7 @@ from mind2web2.judge.check_record import CheckRecord
 from mind2web2.judge.protocol import JudgeLedger
 from mind2web2.pages.answer_cache import AnswerCache
 from mind2web2.pages.library import PageLibrary
-from mind2web2.prompts import flags_of
+from mind2web2.prompts.flags import flags_of
 from mind2web2.results.answers import AnswerJob, AnswerSetting, read_answer
 from mind2web2.results.cautions import CautionFacts
 from mind2web2.results.freshness import (

@@ -11,7 +11,8 @@ from typing import Annotated, Any, ClassVar, Protocol, runtime_checkable
 from pydantic import AfterValidator, BaseModel
 
 from mind2web2.pages.prepared_page import PageSettings
-from mind2web2.prompts import NO_INSTRUCTION, flags_of
+from mind2web2.prompts import NO_INSTRUCTION
+from mind2web2.prompts.flags import flags_of
 from mind2web2.rubric.verdicts import Evidence, ExtractionRecord, Undecided
 from mind2web2.rubric.vote_rule import checked_trials
 from mind2web2.utils.api_misuse import script_api

@@ -4,7 +4,8 @@ import pytest
 from servers.arxiv_server import ArxivServer, feed
 from servers.local_http import Answer
 
-from mind2web2.api_tools.tool_arxiv import ArxivTool, normalise_title
+from mind2web2.api_tools.arxiv_papers import normalise_title
+from mind2web2.api_tools.tool_arxiv import ArxivTool
 from mind2web2.errors import ToolError
 
 

@@ -13,8 +13,9 @@ from fixtures.pdf_files import encrypted_pdf, pdf
 from PIL import Image
 from servers.local_http import Answer, LocalHttp
 
+from mind2web2.api_tools.pdf_download import MAX_TRIES, download
 from mind2web2.api_tools.surroundings import downloads_from, report_downloads
-from mind2web2.api_tools.tool_pdf import MAX_TRIES, PDFParser, download, is_pdf
+from mind2web2.api_tools.tool_pdf import PDFParser, is_pdf
 from mind2web2.capture.models import NetworkSettings
 from mind2web2.capture.pdf import (
     MAX_PAGE_IMAGE_PIXELS,

@@ -19,11 +19,7 @@ from servers.tcp_server import tcp_server
 
 from mind2web2.capture import browser_process
 from mind2web2.capture.browser import Browser
-from mind2web2.capture.browser_process import (
-    browser_environment,
-    find_browser,
-    has_sandbox,
-)
+from mind2web2.capture.browser_program import browser_environment, find_browser, has_sandbox
 from mind2web2.capture.models import CaptureSettings, NetworkSettings
 from mind2web2.capture.network.proxy import FilteringProxy
 from mind2web2.errors import BrowserGoneError, MachineError

@@ -6,7 +6,7 @@ import signal
 from contextlib import asynccontextmanager
 from urllib.parse import urlsplit
 
-from mind2web2.capture.browser_process import find_browser
+from mind2web2.capture.browser_program import find_browser
 
 
 @asynccontextmanager

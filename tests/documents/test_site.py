@@ -10,7 +10,7 @@ from filelock import FileLock
 from patchright.async_api import async_playwright
 from projects import REPOSITORY
 
-from mind2web2.capture.browser_process import find_browser
+from mind2web2.capture.browser_program import find_browser
 
 DOCS = REPOSITORY / "docs"
 

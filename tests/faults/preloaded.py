@@ -141,8 +141,6 @@ _LATE_MODULES = (
     "markdown_it",
     "openai",
     "mind2web2.capture.browser_manager",
-    "mind2web2.capture.host_turns",
-    "mind2web2.capture.page_tries",
     "mind2web2.capture.pdf",
     "mind2web2.cli.evaluate_run",
     "mind2web2.cli.results.tables",
@@ -159,7 +157,7 @@ def _loaded() -> Any:
     from mind2web2.cli import main
     from mind2web2.llm_client.chat import Usage
     from mind2web2.llm_client.prices import price_usd
-    from mind2web2.prompts import address_flags
+    from mind2web2.prompts.flags import address_flags
 
     price_usd(Usage(), "o4-mini")  # reads the price list
     address_flags("")  # compiles the signs

@@ -16,7 +16,8 @@ from injection_suite.material import Material, materials
 from mind2web2.llm_client.chat import Completion, Message
 from mind2web2.llm_client.structured_output import InvalidOutputError, repair_messages
 from mind2web2.pages.link_judge import discovery_messages
-from mind2web2.prompts import HashedText, flags_of, one_a_kind
+from mind2web2.prompts import HashedText
+from mind2web2.prompts.flags import flags_of, one_a_kind
 from mind2web2.rubric.verdicts import Flag
 from mind2web2.utils.invisible_text import make_visible
 from mind2web2.verification.messages import extraction_messages, verification_messages

@@ -21,14 +21,14 @@ from mind2web2.analysis.summaries import (
     merge_all_results,
     write_task_summary,
 )
-from mind2web2.api_tools.tool_arxiv import (
-    feed_problem,
+from mind2web2.api_tools.arxiv_papers import (
     id_from_pdf_link,
     normalise_title,
     parse_arxiv_id,
     plain_words,
     title_words,
 )
+from mind2web2.api_tools.tool_arxiv import feed_problem
 from mind2web2.capture.page.documents import (
     FetchedDocument,
     file_name_of,

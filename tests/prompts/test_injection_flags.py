@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from injection_suite.attacks import ATTACKS
 from injection_suite.disguises import bits, tags
 
-from mind2web2.prompts import address_flags, flags_of
+from mind2web2.prompts.flags import address_flags, flags_of
 
 REPOSITORY = Path(__file__).parents[2]
 PAGES = [

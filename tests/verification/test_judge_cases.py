@@ -6,7 +6,7 @@ from judge_cases import PROMPTS, load_cases, load_pages, rendered
 from scripted_judge import Question
 
 from mind2web2.llm_client.messages import checked_messages
-from mind2web2.prompts import flags_of
+from mind2web2.prompts.flags import flags_of
 from mind2web2.verification.messages import quotable
 from mind2web2.verification.quotes import find_quote
 

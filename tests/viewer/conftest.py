@@ -12,7 +12,7 @@ import pytest_asyncio
 import uvicorn
 from patchright.async_api import async_playwright
 
-from mind2web2.capture.browser_process import find_browser
+from mind2web2.capture.browser_program import find_browser
 from mind2web2.cli import evaluate_main
 from mind2web2.utils.path_config import PathConfig
 from mind2web2.viewer.catalog import Catalog

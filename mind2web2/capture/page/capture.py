@@ -15,19 +15,13 @@ from mind2web2.capture.letters import missing_letters
 from mind2web2.capture.page.devtools import ScriptError
 from mind2web2.capture.page.documents import read_file_content
 from mind2web2.capture.page.drawn_letters import drawn_scripts
-from mind2web2.capture.page.hidden_content import (
-    Cleared,
-    Scrolled,
-    Unfolded,
-    close_banners,
-    pass_consent_wall,
-    scroll_through,
-    unfold,
-)
 from mind2web2.capture.page.isolated_world import WORLD_NAME, FrameWorld, worlds_with_more
+from mind2web2.capture.page.overlays import Cleared, close_banners, pass_consent_wall
 from mind2web2.capture.page.page_tools import call_or_none
 from mind2web2.capture.page.screenshot import set_window, take_screenshot
+from mind2web2.capture.page.scrolling import Scrolled, scroll_through
 from mind2web2.capture.page.text import PageText, read_text
+from mind2web2.capture.page.unfolding import Unfolded, unfold
 from mind2web2.capture.page.visit import PageState, Visit
 from mind2web2.capture.quality import (
     PASSING_STATUSES,

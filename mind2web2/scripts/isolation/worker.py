@@ -30,7 +30,7 @@ from mind2web2.api_tools.surroundings import (
 from mind2web2.errors import EvalScriptError, MachineError, Mind2Web2Error
 from mind2web2.pages.answer_cache import AnswerCache
 from mind2web2.pages.cache import CacheFileSys
-from mind2web2.prompts import address_flags
+from mind2web2.prompts.flags import address_flags
 from mind2web2.scripts.clock import PassLoop, ScriptClock
 from mind2web2.scripts.isolation.answer_client import AnswerClient
 from mind2web2.scripts.isolation.effects import SHARED_MEMORY, watch_effects

@@ -8,8 +8,8 @@ from capture.small_site import SmallSite
 from servers.http_proxy import PASSWORD, http_proxy
 from servers.toothed_site import FACT, HOST, ToothedSite
 
+from mind2web2.api_tools.pdf_download import download
 from mind2web2.api_tools.surroundings import downloads_from
-from mind2web2.api_tools.tool_pdf import download
 from mind2web2.capture.models import NetworkSettings
 from mind2web2.capture.network.destinations import Destinations, PrivateDestinationError
 from mind2web2.capture.network.upstream import upstream_for

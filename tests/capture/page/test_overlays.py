@@ -3,7 +3,7 @@
 import pytest
 from capture.loaded import cases, load
 
-from mind2web2.capture.page.hidden_content import close_banners, pass_consent_wall
+from mind2web2.capture.page.overlays import close_banners, pass_consent_wall
 
 ARTICLE = (
     "<h1>Lighthouse</h1>" + "<p>It was built in 1853 of granite and stands 40 metres tall.</p>" * 8

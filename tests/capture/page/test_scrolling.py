@@ -7,8 +7,8 @@ from capture.loaded import load
 from capture.small_site import SmallSite
 
 from mind2web2.capture.models import CaptureSettings
-from mind2web2.capture.page.hidden_content import scroll_through
 from mind2web2.capture.page.isolated_world import FrameWorld
+from mind2web2.capture.page.scrolling import scroll_through
 
 PIXEL = (
     b"\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR\x00\x00\x00\x01\x00\x00\x00\x01\x08\x06\x00\x00\x00\x1f\x15\xc4\x89"

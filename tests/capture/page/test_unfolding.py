@@ -5,13 +5,13 @@ import json
 import pytest
 from capture.loaded import load, named_cases
 
-from mind2web2.capture.page import hidden_content
-from mind2web2.capture.page.hidden_content import unfold
+from mind2web2.capture.page import unfolding
+from mind2web2.capture.page.unfolding import unfold
 
 
 @pytest.fixture(autouse=True)
 def _time_for_busy_machines(monkeypatch):
-    monkeypatch.setattr(hidden_content, "_FINISH_LIMIT_S", 60.0)
+    monkeypatch.setattr(unfolding, "_FINISH_LIMIT_S", 60.0)
 
 
 async def unfolded(page, html):

@@ -13,7 +13,7 @@ from patchright.async_api import async_playwright, expect
 from projects import REPOSITORY, Project, call, claim_in
 from servers.judge_server import JudgeServer, prompt_text, status
 
-from mind2web2.capture.browser_process import find_browser
+from mind2web2.capture.browser_program import find_browser
 from mind2web2.cli import evaluate_main, main
 
 ANSWER = REPOSITORY / "answers/example/museum_saturday/answer_1.md"

@@ -1,0 +1,240 @@
+"""The text of a PDF's page without what its readers do not see."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import pypdfium2  # type: ignore[import-untyped]  # it ships without types
+    from PIL import Image
+
+# On a scale of 255. Lighter text may vanish on paper, fainter text vanishes anywhere.
+_LIGHT = 128
+_FAINT = 13
+_SAME_GREY = 8
+_UNREADABLE_PT = 1.0
+# Pixels a point, at which a letter's thinnest stroke still leaves a trace.
+_SCALE = 2.0
+_MAX_PIXELS = 12_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class PageWords:
+    """A page's visible text, and the hidden text that was left out.
+
+    Args:
+        text: as PDFium gives it, with a mark in the place of each hidden stretch.
+        hidden: the hidden stretches, one a line.
+    """
+
+    text: str
+    hidden: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class _Stretch:
+    """Characters of one text object, from ``start`` up to ``end``.
+
+    Args:
+        text_object: PDFium's handle.
+        box_pt: left, bottom, right, top on the page.
+        is_inked: it paints something, in whatever colour.
+        is_tiny: it has letters, and none is large enough to be read.
+    """
+
+    start: int
+    end: int
+    text_object: Any  # ctypes has no type for handles
+    box_pt: tuple[float, float, float, float]
+    is_inked: bool
+    is_tiny: bool
+
+
+def words_of(page: pypdfium2.PdfPage) -> PageWords:
+    """Return a page's text without its hidden parts."""
+    text_page = page.get_textpage()
+    suspects = [stretch for stretch in _stretches(text_page) if stretch is not None]
+    hidden = _unseen(page, suspects) if suspects else []
+    if not hidden:
+        return PageWords(text_page.get_text_bounded())
+    return _without(text_page, hidden)
+
+
+def _stretches(text_page: pypdfium2.PdfTextPage) -> Iterator[_Stretch | None]:
+    """Look at each text object once; those that are visible by their colour alone are ``None``."""
+    from pypdfium2 import raw
+
+    start, current, handle = 0, 0, None
+    count = text_page.count_chars()
+    for index in range(count):
+        text_object = raw.FPDFText_GetTextObject(text_page, index)
+        address = ctypes.cast(text_object, ctypes.c_void_p).value or 0
+        # Spaces and line ends that PDFium adds belong to no object.
+        if address in (0, current):
+            continue
+        if current:
+            yield _suspect(text_page, start, index, handle)
+        start, current, handle = index, address, text_object
+    if current:
+        yield _suspect(text_page, start, count, handle)
+
+
+def _suspect(
+    text_page: pypdfium2.PdfTextPage, start: int, end: int, text_object: Any
+) -> _Stretch | None:
+    from pypdfium2 import raw
+
+    mode = raw.FPDFTextObj_GetTextRenderMode(text_object)
+    red = ctypes.c_uint()
+    green = ctypes.c_uint()
+    blue = ctypes.c_uint()
+    alpha = ctypes.c_uint()
+    is_coloured = raw.FPDFPageObj_GetFillColor(text_object, red, green, blue, alpha)
+    grey = (red.value * 299 + green.value * 587 + blue.value * 114) // 1000
+    is_inked = mode not in (
+        raw.FPDF_TEXTRENDERMODE_INVISIBLE,
+        raw.FPDF_TEXTRENDERMODE_CLIP,
+    )
+    if is_coloured and alpha.value <= _FAINT:
+        is_inked = False
+    is_tiny = _is_tiny(text_page, start) and all(
+        _is_tiny(text_page, index) for index in range(start, end)
+    )
+    # A dot or a dash is small in every font.
+    is_tiny = is_tiny and any(map(str.isalnum, _text(text_page, start, end)))
+    if is_inked and grey < _LIGHT and not is_tiny:
+        return None
+    box = _box(text_page, start, end)
+    if box is None:
+        return None
+    return _Stretch(start, end, text_object, box, is_inked, is_tiny)
+
+
+def _is_tiny(text_page: pypdfium2.PdfTextPage, index: int) -> bool:
+    left, bottom, right, top = text_page.get_charbox(index)
+    size_pt = max(right - left, top - bottom)
+    return bool(size_pt < _UNREADABLE_PT)
+
+
+def _box(
+    text_page: pypdfium2.PdfTextPage, start: int, end: int
+) -> tuple[float, float, float, float] | None:
+    boxes = []
+    for index in range(start, end):
+        left, bottom, right, top = text_page.get_charbox(index)
+        if right > left and top > bottom:
+            boxes.append((left, bottom, right, top))
+    if not boxes:
+        return None
+    lefts, bottoms, rights, tops = zip(*boxes, strict=True)
+    return min(lefts), min(bottoms), max(rights), max(tops)
+
+
+def _unseen(page: pypdfium2.PdfPage, suspects: Sequence[_Stretch]) -> list[_Stretch]:
+    """Return the stretches without which the page looks the same."""
+    from pypdfium2 import raw
+
+    with_them = _picture(page)
+    for suspect in suspects:
+        raw.FPDFPageObj_SetIsActive(suspect.text_object, False)
+    without_them = _picture(page)
+    for suspect in suspects:
+        raw.FPDFPageObj_SetIsActive(suspect.text_object, True)
+    return [suspect for suspect in suspects if not _is_seen(suspect, page, with_them, without_them)]
+
+
+def _is_seen(
+    suspect: _Stretch,
+    page: pypdfium2.PdfPage,
+    picture: Image.Image,
+    without: Image.Image,
+) -> bool:
+    from PIL import ImageChops
+
+    area = _area_px(suspect, page, picture)
+    if area is None or suspect.is_tiny:
+        return False
+    drawn = picture.crop(area)
+    if not suspect.is_inked:
+        # The text of a scanned page lies over its letters in the scan.
+        greys = _greys(drawn)
+        return greys[-1] - greys[0] > _SAME_GREY
+    difference = ImageChops.difference(drawn, without.crop(area))
+    return _greys(difference)[-1] > _SAME_GREY
+
+
+def _greys(picture: Image.Image) -> list[int]:
+    """Return the shades of a picture, from the darkest on."""
+    return [grey for grey, pixels in enumerate(picture.histogram()) if pixels]
+
+
+def _area_px(
+    suspect: _Stretch, page: pypdfium2.PdfPage, picture: Image.Image
+) -> tuple[int, int, int, int] | None:
+    """Return where a stretch stands in the page's picture; ``None`` outside of it."""
+    from pypdfium2 import raw
+
+    corners = []
+    left, bottom, right, top = suspect.box_pt
+    for x, y in ((left, bottom), (right, top)):
+        at_x = ctypes.c_int()
+        at_y = ctypes.c_int()
+        raw.FPDF_PageToDevice(page, 0, 0, picture.width, picture.height, 0, x, y, at_x, at_y)
+        corners.append((at_x.value, at_y.value))
+    xs, ys = zip(*corners, strict=True)
+    first_x = max(0, min(xs))
+    first_y = max(0, min(ys))
+    end_x = min(picture.width, max(xs) + 1)
+    end_y = min(picture.height, max(ys) + 1)
+    if first_x >= end_x or first_y >= end_y:
+        return None
+    return first_x, first_y, end_x, end_y
+
+
+def _picture(page: pypdfium2.PdfPage) -> Image.Image:
+    width_pt, height_pt = page.get_size()
+    scale = min(_SCALE, (_MAX_PIXELS / (width_pt * height_pt)) ** 0.5)
+    picture: Image.Image = page.render(scale=scale, grayscale=True).to_pil().convert("L")
+    return picture
+
+
+def _without(text_page: pypdfium2.PdfTextPage, hidden: Sequence[_Stretch]) -> PageWords:
+    """Return the text in stretches, so that visible text stays as PDFium returns it."""
+    pieces: list[str] = []
+    left_out: list[str] = []
+    position = 0
+    for stretch in _merge(hidden):
+        pieces.append(_text(text_page, position, stretch.start))
+        secret = _text(text_page, stretch.start, stretch.end)
+        left_out.append(secret)
+        pieces.append(
+            f"[hidden text left out: {len(secret.strip())} characters]\n"
+            if secret.strip()
+            else secret
+        )
+        position = stretch.end
+    pieces.append(_text(text_page, position, text_page.count_chars()))
+    return PageWords("".join(pieces), "\n".join(left_out))
+
+
+def _merge(hidden: Sequence[_Stretch]) -> Iterator[_Stretch]:
+    """Return stretches that follow each other as one."""
+    current: _Stretch | None = None
+    for stretch in hidden:
+        if current is not None and stretch.start == current.end:
+            current = replace(current, end=stretch.end)
+            continue
+        if current is not None:
+            yield current
+        current = stretch
+    if current is not None:
+        yield current
+
+
+def _text(text_page: pypdfium2.PdfTextPage, start: int, end: int) -> str:
+    if end > start:
+        return str(text_page.get_text_range(start, end - start))
+    return ""

@@ -157,21 +157,24 @@ def pdf_markdown(data: bytes) -> str:
 
 def _chars(page: pypdfium2.PdfPage, number: int) -> Iterator[_Char]:
     text_page = page.get_textpage()
+    # The object itself would be converted at each call.
+    handle = text_page.raw
     links = list(_links(page))
     box = raw.FS_RECTF()
     x, y, bottom, other = (ctypes.c_double() for _ in range(4))
     high = ""
     for place in range(text_page.count_chars()):
-        text = chr(raw.FPDFText_GetUnicode(text_page, place) or ord("\ufffe"))
+        text = chr(raw.FPDFText_GetUnicode(handle, place) or ord("\ufffe"))
         # PDFium counts UTF-16's code units.
         if "\ud800" <= text < "\udc00" or text in "\r\n":
             high = text.strip()
             continue
-        text = (high + text).encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
-        high = ""
-        raw.FPDFText_GetLooseCharBox(text_page, place, box)
-        raw.FPDFText_GetCharOrigin(text_page, place, x, y)
-        raw.FPDFText_GetCharBox(text_page, place, other, other, bottom, other)
+        if high or text >= "\ud800":
+            text = (high + text).encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+            high = ""
+        raw.FPDFText_GetLooseCharBox(handle, place, box)
+        raw.FPDFText_GetCharOrigin(handle, place, x, y)
+        raw.FPDFText_GetCharBox(handle, place, other, other, bottom, other)
         middle = (box.left + box.right) / 2
         level = (box.top + box.bottom) / 2
         covering = (
@@ -185,19 +188,24 @@ def _chars(page: pypdfium2.PdfPage, number: int) -> Iterator[_Char]:
             box.right,
             y.value,
             box.top - box.bottom,
-            raw.FPDFText_GetFontSize(text_page, place),
+            raw.FPDFText_GetFontSize(handle, place),
             next(covering, ""),
             bottom.value,
             number,
-            weight=raw.FPDFText_GetFontWeight(text_page, place),
+            weight=raw.FPDFText_GetFontWeight(handle, place),
         )
 
 
 def _bullets(page: pypdfium2.PdfPage) -> Iterator[_Char]:
     """Yield small drawn signs: browsers draw the bullets of lists."""
-    for drawn in page.get_objects(filter=(raw.FPDF_PAGEOBJ_PATH,), max_depth=1):
-        left, bottom, right, top = drawn.get_bounds()
-        yield _Char("•", left, right, bottom, top - bottom, 0)
+    # Each letter may be an object.
+    left, bottom, right, top = (ctypes.c_float() for _ in range(4))
+    for place in range(raw.FPDFPage_CountObjects(page.raw)):
+        drawn = raw.FPDFPage_GetObject(page.raw, place)
+        if raw.FPDFPageObj_GetType(drawn) == raw.FPDF_PAGEOBJ_PATH:
+            raw.FPDFPageObj_GetBounds(drawn, left, bottom, right, top)
+            height = top.value - bottom.value
+            yield _Char("•", left.value, right.value, bottom.value, height, 0)
 
 
 def _is_bullet_of(line: _Line, sign: _Char) -> bool:

@@ -7,6 +7,7 @@ from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from itertools import chain, groupby, takewhile
 
 from mind2web2.plugin import Address, AddressText
@@ -112,7 +113,7 @@ class SourceLists:
         """Tell whether a list has an entry with this label."""
         return label in self._by_label
 
-    @property
+    @cached_property
     def labels(self) -> frozenset[str]:
         """Return the labels of all entries, those of notes as of other entries."""
         return frozenset(self._by_label) - {f"^{label}" for label in self._by_label}

@@ -69,8 +69,17 @@ class CheckedReport(BaseModel):
         checkable = [each for each in self.statements if each.checkable]
         counts = Counter(claim.verdict for each in checkable for claim in each.claims)
         unchecked = Counter({verdict: counts.pop(verdict, 0) for verdict in _UNCHECKED})
-        tallies = (_tally("checked", counts), _tally("not checked", unchecked))
-        return "; ".join(filter(None, tallies)) or "no claim was found"
+        if not counts and not unchecked.total():
+            return "no claim was found"
+        checked = counted(counts.total(), "checked claim")
+        parts = [f"{counts.pop('supported', 0)} of {checked} hold"]
+        if counts:
+            others = (f"{n} {'is' if n == 1 else 'are'} {each}" for each, n in _in_order(counts))
+            parts.append(", ".join(others))
+        if unchecked.total():
+            named = ", ".join(f"{n} {each}" for each, n in _in_order(unchecked))
+            parts.append(f"{counted(unchecked.total(), 'further claim')} not checked: {named}")
+        return "; ".join(parts)
 
     def figure_rows(self) -> Iterator[tuple[str, str]]:
         """Yield each figure with its label, as text."""
@@ -132,6 +141,5 @@ def precision_without(
     return figures_of(others)["precision"]
 
 
-def _tally(what: str, counts: Counter[Verdict]) -> str:
-    named = ", ".join(f"{counts[each]} {each}" for each in ORDER if counts[each])
-    return named and f"{counted(counts.total(), 'claim')} {what}: {named}"
+def _in_order(counts: Counter[Verdict]) -> list[tuple[Verdict, int]]:
+    return [(each, counts[each]) for each in ORDER if counts[each]]

@@ -205,7 +205,7 @@ def test_a_plain_installation_runs_the_commands_of_the_readme(tmp_path):
     evaluated = run("evaluate", "example", *replay, "examples/judgments.jsonl")
     assert (evaluated.returncode, "0.44" in evaluated.stdout) == (0, True)
     checked = run("check", "examples/report.md", *replay, "examples/report_judgments.jsonl")
-    assert "5 claims checked: 3 supported" in checked.stdout
+    assert "3 of 5 checked claims hold" in checked.stdout
     (tmp_path / "report.html").write_text("<p>One. <a href='https://a.example/'>1</a></p>")
     refused = run("check", "report.html", "--list")
     assert (refused.returncode, "mind2web2[html]" in refused.stderr) == (2, True)

@@ -28,7 +28,7 @@ async def test_it_begins_with_a_sentence_and_the_worst_statement(page, checked):
     """The claim, the quotation and the page stand beside the report."""
     await page.goto(checked)
     await expect(page.locator("h1")).to_contain_text(
-        "5 claims checked: 3 supported, 1 contradicted"
+        "3 of 5 checked claims hold; 1 is contradicted"
     )
     await expect(page.locator(".statement.current").first).to_have_class(
         "statement contradicted current"

@@ -7,8 +7,8 @@ from projects import REPOSITORY, call
 from mind2web2.cli import main
 
 OUTCOMES = (
-    "5 claims checked: 3 supported, 1 contradicted, 1 not there; 2 claims not checked: 1 page "
-    "unavailable, 1 no source given"
+    "3 of 5 checked claims hold; 1 is contradicted, 1 is not there; 2 further claims not checked: "
+    "1 page unavailable, 1 no source given"
 )
 
 

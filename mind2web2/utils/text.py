@@ -110,7 +110,5 @@ def dollars(cost_usd: float) -> str:
 
 def dollars_as_given(amount_usd: float) -> str:
     """Return an amount with the digits that it was given in, without a dollar sign."""
-    from decimal import Decimal  # slow to load
-
     written = f"{Decimal(repr(amount_usd)):f}"
     return written.rstrip("0").rstrip(".") if "." in written else written

@@ -6,6 +6,7 @@ import asyncio
 import logging
 import os
 import re
+import shlex
 import shutil
 import sys
 from collections.abc import Iterator
@@ -15,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mind2web2.errors import MachineError
+from mind2web2.utils.program import program_words
 
 if TYPE_CHECKING:
     from mind2web2.capture.models import CaptureSettings, NetworkSettings
@@ -86,14 +88,15 @@ def find_browser(headless: bool) -> BrowserProgram:
     for program in _candidates():
         if headless or not program.is_headless_only:
             return program
+    install = shlex.join([*program_words()[:-1], "patchright", "install", "chromium"])
     if headless:
         raise MachineError(
             "no browser found to capture pages with: run `apt-get install chromium-headless-shell` "
-            "or `patchright install chromium`"
+            f"or `{install}`"
         )
     raise MachineError(
         "no browser found that can show a window: run `apt-get install chromium` or "
-        "`patchright install chromium`, or leave out --headed"
+        f"`{install}`, or leave out --headed"
     )
 
 

@@ -124,6 +124,17 @@ async def test_a_missing_browser_is_said_in_one_line(machine, installed, headles
     assert "\n" not in str(error.value)
 
 
+@pytest.mark.parametrize(
+    ("uv", "command"), [("", "`patchright install"), ("/u/uv", "`/u/uv run patchright install")]
+)
+def test_patchright_is_run_as_the_command_was(machine, monkeypatch, uv, command):
+    install(machine)
+    monkeypatch.setenv("UV", uv)
+    monkeypatch.setattr(sys, "argv", ["mind2web2"])
+    with pytest.raises(MachineError, match=command):
+        find_browser(True)
+
+
 async def test_a_browser_that_does_not_start_is_named(machine):
     """A program that ends at once is a fault of this machine, for whoever asks for a page."""
     install(machine, "bin/chromium")

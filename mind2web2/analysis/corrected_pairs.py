@@ -15,6 +15,7 @@ from mind2web2.errors import UsageError
 from mind2web2.statistics.agreement import figures_of
 from mind2web2.statistics.correction import CorrectedDifference, corrected_difference
 from mind2web2.statistics.paired import Estimate, share_difference
+from mind2web2.utils.program import command_line
 
 
 class CorrectedPair(BaseModel):
@@ -73,10 +74,13 @@ def corrected_pairs(
     for name, folder in folders.items():
         one = correction_of(replace(roots, eval_results=folder.parent), folder.name, tasks)
         if one is None:
+            label = command_line("view", folder.name, "--audit", "YOUR_NAME")
+            sample = command_line(
+                "rejudge", folder.name, "--judge_model", "STRONG", "--sample", "60"
+            )
             raise UsageError(
                 f"--corrected: {name} has no labels and no sample by a strong judge at these "
-                f"tasks; make some with: mind2web2 view {folder.name} --audit YOUR_NAME, or "
-                f"mind2web2 rejudge {folder.name} --judge_model STRONG --sample 60"
+                f"tasks; make some with: {label}, or {sample}"
             )
         if isinstance(one, NoCorrection):
             raise UsageError(f"--corrected: {name} is not corrected by {one.by}: {one.reason}")

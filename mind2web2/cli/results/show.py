@@ -58,7 +58,8 @@ def run(options: argparse.Namespace) -> int:
     """Print an agent, a task or an answer, and return the exit status."""
     agent_name = check_name("agent", options.agent.rstrip("/"))
     if options.failed and options.answer is None:
-        raise UsageError("--failed needs an answer: mind2web2 show AGENT TASK ANSWER --failed")
+        command = command_line("show", "AGENT", "TASK", "ANSWER", "--failed")
+        raise UsageError(f"--failed needs an answer: {command}")
     settings = settings_of(options)
     root = settings.paths.eval_results_root
     require_results(root, agent_name)

@@ -21,6 +21,8 @@ from mind2web2.utils.invisible_text import make_visible
 _ALIKE_EVERY_S = 10.0
 # For the titles of narrow tables.
 _LEAST_WIDTH = 46
+# Columns for a table in a file or pipe: rich assumes 80, which would break names.
+_PIPED_WIDTH = 120
 
 
 class PlainConsole(Console):
@@ -79,7 +81,11 @@ class PlainConsole(Console):
             )
         for row in rows:
             table.add_row(*row)
-        self.print(table)
+        shown_on = self
+        if not self.is_terminal:
+            width = max(self.width, _PIPED_WIDTH)
+            shown_on = PlainConsole(self.file, outlives_reader=self._outlives_reader, width=width)
+        shown_on.print(table)
 
     def run(self, main: Coroutine[Any, Any, int], stopped: str) -> int:
         """Run a command's coroutine and return its exit status, 130 after Ctrl-C or SIGTERM.

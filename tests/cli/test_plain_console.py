@@ -1,7 +1,10 @@
-"""A run whose reader has gone goes on in silence."""
+"""Output that is not a terminal: names stay whole, and a reader may go."""
 
 import subprocess
 import sys
+from io import StringIO
+
+from mind2web2.cli.console import PlainConsole
 
 PRINTING = """
 import sys
@@ -30,3 +33,12 @@ def test_a_reader_that_has_gone_ends_nothing(tmp_path):
         process.stdin.close()
         assert process.wait(60) == 0
     assert ended.read_text() == "at the end"
+
+
+def test_names_in_a_table_are_not_broken_in_a_pipe(monkeypatch):
+    """Rich takes a pipe for 80 columns wide."""
+    monkeypatch.setenv("COLUMNS", "80")
+    piped = StringIO()
+    name, numbers = "museum_saturday_in_the_old_town", ["123,456"] * 8
+    PlainConsole(piped).print_table("Estimate", ["task", *numbers], [[name, *numbers]])
+    assert name in piped.getvalue()

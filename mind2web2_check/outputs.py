@@ -91,6 +91,11 @@ def _name_lines(lists: Iterable[tuple[str, list[str]]]) -> Iterator[str]:
 
 def evidence_table(report: ReadReport) -> Iterator[str]:
     """Yield how each form of mark was decided: the logarithms of odds, their sum, the verdict."""
+    yield (
+        "Marks of a form, with and without an entry in the list of sources, and how much speaks for "
+        "the form (logarithms of odds): its look, these numbers, its share of the list, and other "
+        "forms of its kind. A form is taken if the total is at least 3."
+    )
     yield "with entry  without    look   marks   share  family   total  taken  form"
     for row in report.forms:
         numbers = (row.look, row.marks, row.share, row.family, row.total)

@@ -84,7 +84,7 @@ def _convert(files: Sequence[str], script: Path | None) -> int:
         raise UsageError("name one rubric file, such as eval_scripts/VERSION/TASK.yaml")
     read = ReadRubric.at(Path(files[0]))
     if read is None:
-        raise UsageError(f"{files[0]} is no rubric file")
+        raise UsageError(f"{files[0]} is not a rubric file")
     if script is None:
         console = PlainConsole()
         for text in tree_lines(read):

@@ -118,9 +118,9 @@ def _as_text(data: bytes, name: str) -> str:
     head = data[:_SNIFFED_BYTES]
     is_named = name.lower().endswith((".html", ".htm"))
     if b"\0" in head and not head.startswith((b"\xff\xfe", b"\xfe\xff")):
-        raise UsageError("it is none of markdown, HTML, DOCX and PDF")
+        raise UsageError("it is not markdown, HTML, DOCX or PDF")
     if name.lower().endswith((".pdf", ".docx")):
-        raise UsageError(f"it is no {name[-4:].lstrip('.').upper()} file")
+        raise UsageError(f"it is not a {name[-4:].lstrip('.').upper()} file")
     declared = _CHARSET.search(head) if is_named or _HTML_START.match(data) else None
     charset = f"; charset={declared[1].decode('latin-1')}" if declared else ""
     text = FetchedDocument(name, 200, f"text/html{charset}", data).text()

@@ -80,5 +80,7 @@ def add_command(commands: Subcommands) -> None:
 
 def _odd(text: str) -> int:
     if not text.isdecimal() or int(text) % 2 == 0:
-        raise argparse.ArgumentTypeError(f"{text!r} is no odd number, so a vote could end in a tie")
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is not an odd number, so a vote could end in a tie"
+        )
     return int(text)

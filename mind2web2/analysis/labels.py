@@ -150,7 +150,7 @@ class LabelFile:
                 yield _LINE.validate_json(line)
             except ValidationError:
                 # A crash may have cut the line short.
-                log.warning("left out: %s, line %d is no label", self.path, number)
+                log.warning("left out: %s, line %d is not a label", self.path, number)
 
     def _ends_with_line(self) -> bool:
         with self.path.open("rb") as file:

@@ -181,7 +181,7 @@ class GoogleMapsTool:
                     )
                 except ValueError:
                     raise ToolError(
-                        f"the key in {KEY_VARIABLE} is none of google maps: correct it"
+                        f"the key in {KEY_VARIABLE} is not one of google maps: correct it"
                     ) from None
             return self._client
 

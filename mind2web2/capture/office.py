@@ -98,7 +98,7 @@ def _convert(archive: zipfile.ZipFile, data: bytes) -> tuple[Iterable[str], list
         return _xlsx_html(archive, data)
     if "ppt/presentation.xml" in names:
         return _pptx_html(data), []
-    raise DocumentError("a ZIP archive that is no DOCX, XLSX or PPTX file")
+    raise DocumentError("a ZIP archive that is not a DOCX, XLSX or PPTX file")
 
 
 def _join(pieces: Iterable[str]) -> tuple[str, bool]:

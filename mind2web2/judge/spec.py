@@ -192,7 +192,7 @@ def _json_of(extra_body: object) -> str | None:
     try:
         return json.dumps(dict(extra_body), allow_nan=False) if extra_body else None
     except (TypeError, ValueError) as error:
-        raise UsageError(f"extra_body is no JSON object: {error}") from error
+        raise UsageError(f"extra_body is not a JSON object: {error}") from error
 
 
 def replaying(

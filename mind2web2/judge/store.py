@@ -72,7 +72,7 @@ def refuse_programs(connection: sqlite3.Connection) -> None:
         "SELECT name FROM sqlite_master WHERE type IN ('view', 'trigger')"
     ).fetchone()
     if programs is not None:
-        raise ForeignContentError(f"it holds {programs[0]!r}, which is no table of judgments")
+        raise ForeignContentError(f"it holds {programs[0]!r}, which is not a table of judgments")
 
 
 STORE_NAME = "judgments.sqlite3"

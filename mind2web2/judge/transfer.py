@@ -74,7 +74,7 @@ def read_judgments(path: Path) -> Iterator[Judgment]:
         text = path.read_text(encoding="utf-8").rstrip("\n")
     except UnicodeDecodeError as error:
         raise UsageError(
-            f"{path} is no {EXPORT_SUFFIX} file: a file of judgments is one that "
+            f"{path} is not a {EXPORT_SUFFIX} file: a file of judgments is one that "
             "`mind2web2 export AGENT --judgments FILE` wrote"
         ) from error
     except OSError as error:

@@ -169,7 +169,7 @@ class Server:
                 with suppress(LookupError, UnicodeError):
                     return body.decode(encoding)
             shown = start_of(body, self._secrets)
-            raise RequestFailedError(f"the reply is no completion but {shown!r}")
+            raise RequestFailedError(f"the reply is not a completion but {shown!r}")
         headers = response.headers
         if 300 <= response.status < 400:
             # Neither a login nor a query, which may be keys.

@@ -183,7 +183,7 @@ def read_models(content: str) -> list[str]:
         return [model.id for model in _Models.model_validate_json(content).data]
     except ValidationError:
         # The cause, which logs show, would quote the reply.
-        raise RequestFailedError("the reply is no list of models") from None
+        raise RequestFailedError("the reply is not a list of models") from None
 
 
 def read_completion(content: str, secrets: tuple[str, ...] = ()) -> Completion:

@@ -190,7 +190,7 @@ def read_body(content: str, wanted: str, secrets: tuple[str, ...] = ()) -> JsonO
     except (ValueError, RecursionError):
         body = None
     if not isinstance(body, dict):
-        raise RequestFailedError(f"the reply is no completion but {start_of(content)!r}")
+        raise RequestFailedError(f"the reply is not a completion but {start_of(content)!r}")
     if body.get("error") or wanted not in body:
         raise error_in_reply(body, secrets)
     return body

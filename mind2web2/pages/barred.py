@@ -62,7 +62,7 @@ class BarredList:
                 addresses.append((rule, re.compile(place)))
             elif rule and not rule.startswith("#"):
                 raise UsageError(
-                    f"{path}, line {number}: {rule[:80]!r} is no host, address or title: PATTERN"
+                    f"{path}, line {number}: {rule[:80]!r} is not a host, address or title: PATTERN"
                 )
         return cls(tuple(addresses), tuple(titles))
 

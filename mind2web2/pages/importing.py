@@ -169,7 +169,7 @@ def _reader_of(path: Path) -> Importer:
     importer: Importer | None = load_part("page_importers", ending)
     if importer is None:
         endings = "".join(f", .{ending}" for ending in parts_of("page_importers"))
-        raise UsageError(f"{path} is none of .jsonl{endings}")
+        raise UsageError(f"{path} is not one of .jsonl{endings}")
     return importer
 
 
@@ -210,12 +210,12 @@ def _in_words(error: Any) -> str:
 def _json_page(place: str, line: _PageLine, folder: Path) -> FoundPage:
     scheme = split_url(clean_url(line.url)).scheme
     if lookup_key(line.url) is None or scheme not in ("http", "https"):
-        raise ValueError(f"url is no http or https address: {line.url[:200]!r}")
+        raise ValueError(f"url is not an http or https address: {line.url[:200]!r}")
     if (line.text is None) == (line.pdf is None):
         raise ValueError("has neither text nor pdf, or both")
     pdf = None if line.pdf is None else _file_beside(line.pdf, folder, "pdf")
     if pdf is not None and not looks_like_pdf(pdf):
-        raise ValueError(f"pdf: {line.pdf} is no PDF")
+        raise ValueError(f"pdf: {line.pdf} is not a PDF")
     return FoundPage(
         place,
         line.url,
@@ -249,6 +249,8 @@ def _moment(text: str | None, name: str) -> str | None:
     try:
         moment = datetime.fromisoformat(text)
     except ValueError:
-        raise ValueError(f"{name} is no date such as 2025-03-14T09:30:00Z: {text[:50]!r}") from None
+        raise ValueError(
+            f"{name} is not a date such as 2025-03-14T09:30:00Z: {text[:50]!r}"
+        ) from None
     moment = moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
     return moment.astimezone(UTC).isoformat(timespec="seconds")

@@ -86,7 +86,7 @@ def extra_body(text: str) -> str:
     except (ValueError, RecursionError):
         parameters = None
     if not isinstance(parameters, dict):
-        raise ValueError(f"{text!r} is no JSON object such as {_EXTRA_BODY_EXAMPLE}")
+        raise ValueError(f"{text!r} is not a JSON object such as {_EXTRA_BODY_EXAMPLE}")
     if own := sorted(OWN_PARAMETERS & parameters.keys()):
         option = f": use {_PARAMETER_OPTIONS[own[0]]}" if own[0] in _PARAMETER_OPTIONS else ""
         raise ValueError(f"{own[0]} is not free to choose{option}")
@@ -122,7 +122,7 @@ def _provider_or_replay(text: str) -> str:
 
 def _provider_in_file(text: str) -> str:
     if text not in provider_names():
-        raise ValueError(f"{text!r} is none of {', '.join(provider_names())}")
+        raise ValueError(f"{text!r} is not one of {', '.join(provider_names())}")
     return text
 
 

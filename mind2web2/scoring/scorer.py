@@ -582,7 +582,7 @@ def _check_answer(answer: object) -> str:
         size_bytes = len(answer.encode())
     except UnicodeEncodeError as error:
         raise AnswerError(
-            "the answer has half of a surrogate pair, which is no character"
+            "the answer has half of a surrogate pair, which is not a character"
         ) from error
     if size_bytes > MAX_ANSWER_BYTES:
         raise AnswerError(

@@ -310,7 +310,7 @@ def _json_object(content: bytearray) -> Mapping[str, Any]:
     except (ValueError, RecursionError) as error:
         raise HTTPException(400, f"the body is not JSON, uncompressed: {error}") from error
     if not isinstance(body, dict):
-        raise HTTPException(400, "the body is no JSON object")
+        raise HTTPException(400, "the body is not a JSON object")
     return body
 
 

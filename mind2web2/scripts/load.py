@@ -199,7 +199,7 @@ def _evaluate_answer_of(module: ModuleType, path: Path) -> EvaluateAnswer:
     function: EvaluateAnswer = module.evaluate_answer
     if not inspect.iscoroutinefunction(function):
         raise TypeError(
-            f"evaluate_answer of eval script {path} is no coroutine function: make it 'async def'"
+            f"evaluate_answer of eval script {path} is not a coroutine function: make it 'async def'"
         )
     by_name = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
     parameters = inspect.signature(function).parameters

@@ -297,7 +297,7 @@ class RubricFile(_Part):
         if equals.compare == "number" or kind in ("number", "integer"):
             number = number_of(text)
             if number is None:
-                raise ValueError(f"{text!r} is no number: write digits, such as 0.5")
+                raise ValueError(f"{text!r} is not a number: write digits, such as 0.5")
             return number
         if kind == "yes_no":
             if text.lower() not in _YES_NO:

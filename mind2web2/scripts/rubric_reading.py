@@ -243,7 +243,7 @@ class _Checks:
             )
             yield (
                 (*place, "for_each"),
-                f"'{name}' is no list of the extraction: {there}",
+                f"'{name}' is not a list of the extraction: {there}",
             )
 
     def _id_faults(self, node: RubricNode, place: Place, inside: str | None) -> Iterator[_Fault]:
@@ -395,7 +395,7 @@ class _Checks:
             (
                 count_of and count_of not in self._lists,
                 "count_of",
-                f"'{count_of}' is no list of the extraction",
+                f"'{count_of}' is not a list of the extraction",
             ),
         )
         for path in filter(None, (limit.field, *limit.sum_of)):
@@ -418,7 +418,7 @@ class _Checks:
         elif listed is None or listed.list is None:
             yield (
                 place,
-                f"'{path}' is no field of a list: write LIST.FIELD, or item.FIELD within a "
+                f"'{path}' is not a field of a list: write LIST.FIELD, or item.FIELD within a "
                 "for_each",
             )
         else:

@@ -60,7 +60,7 @@ def answer_moment(path: Path, created: str | None) -> datetime:
         return parse_moment(created)
     except ValueError as error:
         raise AnswerError(
-            f"{path.with_suffix('.meta.json')}: created {created!r} is no date such as 2025-03-14 "
+            f"{path.with_suffix('.meta.json')}: created {created!r} is not a date such as 2025-03-14 "
             "(--as_of answer and --archive need it)"
         ) from error
 

@@ -116,7 +116,7 @@ def is_address(text: str, schemes: tuple[str, ...]) -> bool:
 
 def _address(text: str, schemes: tuple[str, ...], example: str) -> str:
     if not is_address(text, schemes):
-        raise ValueError(f"{text!r} is no address such as {example}")
+        raise ValueError(f"{text!r} is not an address such as {example}")
     return text
 
 

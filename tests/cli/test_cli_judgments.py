@@ -68,7 +68,7 @@ def test_a_store_is_no_file_to_import(tmp_path):
     run = call(main, "import", "judgments", "bot", STORE_NAME)
     assert (run.returncode, run.stderr) == (
         2,
-        f"mind2web2: {STORE_NAME} is no .jsonl file: a file of judgments is one that "
+        f"mind2web2: {STORE_NAME} is not a .jsonl file: a file of judgments is one that "
         "`mind2web2 export AGENT --judgments FILE` wrote\n",
     )
 

@@ -107,8 +107,8 @@ def test_an_option_with_one_value_is_given_once(command):
         ("--judge_reasoning_effort", "", "the value is empty: give one, or leave"),
         ("--eval_version", "", "the value is empty: give one, or leave the option out"),
         ("--answer_timeout", "soon", "'soon' is not a positive number of seconds"),
-        ("--judge_extra_body", "[1]", "'[1]' is no JSON object such as {"),
-        ("--judge_extra_body", '{"a": NaN}', "is no JSON object such as {"),
+        ("--judge_extra_body", "[1]", "'[1]' is not a JSON object such as {"),
+        ("--judge_extra_body", '{"a": NaN}', "is not a JSON object such as {"),
         (
             "--judge_extra_body",
             '{"temperature": 1}',
@@ -190,7 +190,7 @@ def test_an_unknown_option_is_named_with_underscores(command, words, typed, prog
 def test_an_address_of_a_browser_is_checked_at_once(command, url):
     run = call(main, *command, f"--cdp_url={url}")
     assert (run.returncode, run.stdout) == (2, "")
-    assert f"argument --cdp_url: {url!r} is no address such as" in run.stderr.splitlines()[-1]
+    assert f"argument --cdp_url: {url!r} is not an address such as" in run.stderr.splitlines()[-1]
 
 
 @pytest.mark.parametrize(

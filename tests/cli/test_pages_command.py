@@ -143,6 +143,6 @@ def test_nothing_to_import(project, tmp_path):
     """Each says what to do."""
     assert "there is no file" in pages("bot", tmp_path / "none.jsonl").stderr
     (tmp_path / "a.zip").write_bytes(b"")
-    assert "is none of .jsonl" in pages("bot", tmp_path / "a.zip").stderr
+    assert "is not one of .jsonl" in pages("bot", tmp_path / "a.zip").stderr
     assert "it holds no page" in pages("bot", json_lines(tmp_path, "")).stderr
     assert project.get_all_urls() == []

@@ -125,7 +125,7 @@ def test_a_replay_takes_its_judge_from_the_store(project, server):
         ("prices = 3", 'prices: Input should be a valid dictionary: write [prices."MODEL"]'),
         (
             'llm_provider = "mistral"',
-            "llm_provider: 'mistral' is none of openai, azure_openai",
+            "llm_provider: 'mistral' is not one of openai, azure_openai",
         ),
         (
             'api_key = "sk"',
@@ -168,7 +168,7 @@ def test_a_replay_takes_its_judge_from_the_store(project, server):
             "judge_base_url is not an http(s) address: localhost:1",
         ),
         ('judge_mdel = "f"', "unknown key judge_mdel: did you mean judge_model?"),
-        ('judge_extra_body = "x"', "judge_extra_body: 'x' is no JSON object"),
+        ('judge_extra_body = "x"', "judge_extra_body: 'x' is not a JSON object"),
         (
             "judge_extra_body = { model = 1 }",
             "judge_extra_body: model is not free to choose: use --judge_model",

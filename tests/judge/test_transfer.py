@@ -66,7 +66,7 @@ def test_nothing_exported_is_nothing_read(tmp_path):
         ),
         (
             b"\xff\xfe",
-            r"bad\.jsonl is no \.jsonl file: a file of judgments is one that ",
+            r"bad\.jsonl is not a \.jsonl file: a file of judgments is one that ",
         ),
     ],
 )

@@ -100,7 +100,7 @@ async def test_a_reply_that_will_not_change_is_asked_for_once(quick, client_of, 
     ("answer", "words"),
     [
         (Answer(b"{}", headers={"no header": "x"}), "the reply is not HTTP: "),
-        (Answer(b"xx", headers={"Content-Encoding": "snappy"}), "the reply is no completion"),
+        (Answer(b"xx", headers={"Content-Encoding": "snappy"}), "the reply is not a completion"),
     ],
 )
 async def test_a_damaged_reply_is_no_outage(quick, client_of, answer, words):

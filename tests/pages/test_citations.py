@@ -185,10 +185,10 @@ def test_titles_are_named_by_patterns():
     [
         (
             b"example.org\n\nnothing\n",
-            "a.txt, line 3: 'nothing' is no host, address or title",
+            "a.txt, line 3: 'nothing' is not a host, address or title",
         ),
-        (b"title:\n", "a.txt, line 1: 'title:' is no host"),
-        (b"a.example b.example\n", "a.txt, line 1: 'a.example b.example' is no host"),
+        (b"title:\n", "a.txt, line 1: 'title:' is not a host"),
+        (b"a.example b.example\n", "a.txt, line 1: 'a.example b.example' is not a host"),
         (b"\xff", "not UTF-8"),
         (b"x" * 2_000_000, "more than 1,000,000 bytes"),
         (None, "No such file"),

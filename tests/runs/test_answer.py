@@ -227,7 +227,7 @@ async def test_the_clock_may_stand_still_at_each_answers_own_moment(project):
     assert again.changed == CHANGED
     meta.write_text(json.dumps({"created": "last spring"}))
     undated = await only(project, **settings)
-    assert "created 'last spring' is no date such as 2025-03-14" in undated.reason
+    assert "created 'last spring' is not a date such as 2025-03-14" in undated.reason
 
 
 async def test_a_result_in_doubt_is_evaluated_again(project):

@@ -151,9 +151,9 @@ def test_a_result_in_a_scripts_own_form_costs_no_other_answer(client, project, p
     [
         ("/score", b"{", 400, "not JSON"),
         ("/score", gzip.compress(b"{}", mtime=0), 400, "not JSON, uncompressed"),
-        ("/score", b"\xef\xbb\xbf[]", 400, "no JSON object"),
+        ("/score", b"\xef\xbb\xbf[]", 400, "not a JSON object"),
         ("/score", b"[" * 100_000, 400, "not JSON"),
-        ("/score", b"[]", 400, "no JSON object"),
+        ("/score", b"[]", 400, "not a JSON object"),
         ("/score", json.dumps({"task": "lake"}), 400, "'answer' is missing"),
         (
             "/score",

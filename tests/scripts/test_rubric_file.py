@@ -340,10 +340,10 @@ async def test_a_value_means_what_its_author_wrote(tmp_path, value, compare, fie
 @pytest.mark.parametrize(
     ("value", "cure"),
     [
-        (".nan", "'.nan' is no number"),
-        (".inf", "'.inf' is no number"),
-        ("7:30", "'7:30' is no number"),
-        ("1e3", "'1e3' is no number"),
+        (".nan", "'.nan' is not a number"),
+        (".inf", "'.inf' is not a number"),
+        ("7:30", "'7:30' is not a number"),
+        ("1e3", "'1e3' is not a number"),
         ("null", "put a value such as null or ~ in quotes"),
         ("~", "put a value such as null or ~ in quotes"),
         ("1, within: .inf", "within"),
@@ -482,7 +482,7 @@ async def test_bounds_domains_and_alternatives(tmp_path, change, failed):
     [
         ("at_most: 90", "at_most: much", "'much' is neither a number nor a field"),
         ("after: 2025-09-01", "after: soon", "'soon' is neither a day, such as"),
-        ("count_of: stops", "count_of: ferry", "'ferry' is no list of the extraction"),
+        ("count_of: stops", "count_of: ferry", "'ferry' is not a list of the extraction"),
         ("count_of: stops, at_least: 2", "count_of: stops", "needs a bound"),
         ("limit: {field: day", "limit: {count_of: stops, field: day", "exactly one of field"),
         ("field: day, after", "sum_of: [day], after", "for the day of one field"),

@@ -67,7 +67,7 @@ async def outcome_of(tmp_path, body):
         ("", r"lake\.py has no evaluate_answer: add 'async def evaluate_answer"),
         (
             "def evaluate_answer(client): pass\n",
-            r"lake\.py is no coroutine function: make it 'async def'",
+            r"lake\.py is not a coroutine function: make it 'async def'",
         ),
         (
             "async def evaluate_answer(client): pass\n",

@@ -268,4 +268,4 @@ class TestAsOf:
         with JudgeServer() as server:
             run = self.run(project, server, "--as_of", "answer")
         assert run.returncode == 1
-        assert "created 'spring' is no date" in run.stdout
+        assert "created 'spring' is not a date" in run.stdout

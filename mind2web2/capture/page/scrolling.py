@@ -209,7 +209,7 @@ async def _may_react(world: FrameWorld, place: _Start) -> bool:
 async def _main_object(world: FrameWorld, expression: str) -> str:
     reply = await send(world.session, "Runtime.evaluate", expression=expression)
     if "objectId" not in reply["result"]:
-        raise ScriptError(f"{expression} is no object")
+        raise ScriptError(f"{expression} is not an object")
     return str(reply["result"]["objectId"])
 
 

@@ -88,7 +88,7 @@ def test_code_and_wrapped_links_of_a_page() -> None:
 
 def test_a_file_of_another_format_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "a.docx").write_bytes(b"\xd0\xcf\x11\0old Word")
-    with pytest.raises(UsageError, match="none of markdown, HTML, DOCX and PDF"):
+    with pytest.raises(UsageError, match="not markdown, HTML, DOCX or PDF"):
         report_in(str(tmp_path / "a.docx"))
 
 
@@ -148,5 +148,5 @@ def test_emphasis_is_no_part_of_the_words(written: str, shown: str) -> None:
 @pytest.mark.parametrize("name", ["report.pdf", "report.docx"])
 def test_a_file_that_is_not_what_its_name_says_is_refused(tmp_path: Path, name: str) -> None:
     (tmp_path / name).write_text("The dam is old [1].")
-    with pytest.raises(UsageError, match=f"it is no {name.partition('.')[2].upper()} file"):
+    with pytest.raises(UsageError, match=f"it is not a {name.partition('.')[2].upper()} file"):
         report_in(str(tmp_path / name))

@@ -24,7 +24,7 @@ from mind2web2.capture.models import (
 from mind2web2.capture.network.proxy import FilteringProxy, ProxySession
 from mind2web2.capture.page.capture import Sighting, see_page
 from mind2web2.capture.page.navigation import MainDocument
-from mind2web2.capture.quality import PageFailureError
+from mind2web2.capture.page_failure import PageFailureError
 from mind2web2.errors import BrowserGoneError
 from mind2web2.urls.parts import (
     clean_url,

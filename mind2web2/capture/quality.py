@@ -1,198 +1,31 @@
-"""Reasons why a page could not be captured, and signs that the wrong page was captured."""
+"""Signs that the wrong page was captured."""
 
 from __future__ import annotations
 
-import json
 import re
-import unicodedata
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import cache, cached_property
-from importlib.resources import files
-from typing import NamedTuple
-from urllib.parse import SplitResult, parse_qs, unquote, urlsplit
+from functools import cached_property
+from urllib.parse import SplitResult, parse_qs, urlsplit
 
 from mind2web2.capture.models import Trouble, TroubleKind
-from mind2web2.errors import CaptureError
+from mind2web2.capture.said_by_pages import (
+    contains_one,
+    name_among,
+    names_something,
+    part_that_says,
+    phrases,
+    plain,
+    vendors,
+)
 
-_NET_ERROR = re.compile(r"net::(ERR_[A-Z0-9_]+)")
-# Statuses by which servers say that the same request may pass later.
-PASSING_STATUSES = frozenset({408, 425, 429, 500, 502, 503, 504, 520, 521, 522, 523, 524})
 # Servers give these to machines, or for a while, and show people the page.
 _REFUSALS = frozenset({401, 402, 403, 407, 429, 451, 503, 999})
-_PASSING_NET_ERROR = re.compile(
-    "ERR_(?:(?:CONNECTION_)?TIMED_OUT|CONNECTION_(?:CLOSED|RESET|ABORTED)|(?:PROXY_|SOCKS_)?CONNECTION_FAILED"
-    "|HTTP2_(?:PING_FAILED|PROTOCOL_ERROR|SERVER_REFUSED_STREAM)|INCOMPLETE_(?:CHUNKED_ENCODING|HTTP2_HEADERS)"
-    "|CONTENT_LENGTH_MISMATCH|EMPTY_RESPONSE|INTERNET_DISCONNECTED|NETWORK_(?:CHANGED|IO_SUSPENDED))"
-)
-_IN_WORDS = {
-    "ERR_ABORTED": "the server sent no page",
-    "ERR_CONNECTION_CLOSED": "the server closed the connection",
-    "ERR_CONNECTION_RESET": "the server dropped the connection",
-    "ERR_CONTENT_LENGTH_MISMATCH": "the server dropped the connection within its reply",
-    "ERR_INCOMPLETE_CHUNKED_ENCODING": "the server dropped the connection within its reply",
-    "ERR_EMPTY_RESPONSE": "the server closed the connection without a reply",
-    "ERR_TOO_MANY_REDIRECTS": "the page redirects without end",
-    "ERR_UNSAFE_PORT": "browsers refuse this port",
-    "ERR_INVALID_URL": "not an address that a browser can open",
-}
-
-
-class PageFailureError(CaptureError):
-    """A try at a page yielded nothing.
-
-    Args:
-        kind: the trouble that the record names.
-        is_transient: the next try may succeed, or this machine or its network is at fault.
-        net_error: the browser's own name for it, such as ``ERR_CERT_DATE_INVALID``.
-        is_unanswered: the server was silent until the limit.
-    """
-
-    def __init__(
-        self,
-        reason: str,
-        kind: TroubleKind = "navigation_error",
-        *,
-        is_transient: bool = False,
-        net_error: str | None = None,
-        is_unanswered: bool = False,
-    ) -> None:
-        super().__init__(reason)
-        self.is_unanswered = is_unanswered
-        self.kind = kind
-        self.is_transient = is_transient
-        self.net_error = net_error
-
-    @property
-    def is_certificate_error(self) -> bool:
-        """Tell whether the server's certificate is all that stood in the way."""
-        return (self.net_error or "").startswith("ERR_CERT_")
-
-
-def failure_of_navigation(message: str) -> PageFailureError:
-    """Translate the browser's error message for a failed navigation."""
-    error = _NET_ERROR.search(message)
-    if error is None:
-        if "invalid URL" in message:
-            return PageFailureError(_IN_WORDS["ERR_INVALID_URL"])
-        timed_out = "Timeout" in message
-        reason = "the page did not answer in time" if timed_out else message.splitlines()[0][:300]
-        kind: TroubleKind = "timeout" if timed_out else "navigation_error"
-        return PageFailureError(reason, kind, is_transient=True, is_unanswered=timed_out)
-    name = error[1]
-    words = _IN_WORDS.get(name)
-    return PageFailureError(
-        f"{words} ({name})" if words else f"the browser could not open it ({name})",
-        "timeout" if name.endswith("TIMED_OUT") else "navigation_error",
-        is_transient=_PASSING_NET_ERROR.fullmatch(name) is not None,
-        net_error=name,
-    )
-
-
-# Behind other words than a number, a colon leads to what the page is about.
-_DIVIDERS = re.compile(r"\s*(?:[|·•»\u2013\u2014]|(?<=\d):|\s-\s)\s*|(?<=[.!?])\s+")
-_MARKUP = re.compile(r"\]\([^()\s]*\)|[#*_`>\[\]\\|]+")
-_ENDS = " .!?…"
-# "Page not found error when saving" is somebody's question, and no error page.
-_TALK_OF_IT = re.compile(
-    r"['\"”»]?\s+(?:errors?|issues?|problems?|bugs?|messages?|prompts?|loops?|pop-?ups?)\s+\w"
-)
-# Words around the phrase that names the error.
-_FILLER = re.compile("404|error|http|sorry|oops|we|the|this|that|is|was|were|not|be|found")
-_MAX_OTHER_WORDS = 2
-
-
-def plain(text: str) -> str:
-    """Return a text without markup, in lower case and on one line."""
-    text = unicodedata.normalize("NFKC", text).replace("\u2019", "'").replace("\u2018", "'")
-    return " ".join(_MARKUP.sub(" ", text).lower().split())
-
-
-@cache
-def phrases(name: str) -> tuple[str, ...]:
-    """Return the phrases in ``phrases/<name>.txt``, in the form for comparison with pages."""
-    text = files("mind2web2.capture").joinpath("phrases", f"{name}.txt").read_text(encoding="utf-8")
-    return tuple(line for line in text.splitlines() if line and not line.startswith("# "))
-
-
-def contains_one(text: str, wanted: Iterable[str]) -> bool:
-    """Tell whether a plain text says one of these, and does not merely talk of a page that does."""
-    return any(
-        not _TALK_OF_IT.match(text, place.end())
-        for phrase in wanted
-        if phrase in text
-        for place in re.finditer(re.escape(phrase), text)
-    )
-
-
-def name_among(title: str, names: Iterable[str]) -> str | None:
-    """Return the part of a plain title, between dividers, that is one of these names."""
-    known = {name.strip(_ENDS) for name in names}
-    return next((part for part in _title_parts(title) if part in known), None)
-
-
-def part_that_says(title: str, wanted: Iterable[str]) -> str | None:
-    """Return the part of a plain title that says one of these and little else."""
-    wanted = tuple(wanted)
-    for part in _title_parts(title):
-        for phrase in wanted:
-            others = part.replace(phrase, " ", 1)
-            words = {word for word in re.findall(r"\w+", others) if not _FILLER.fullmatch(word)}
-            if others != part and len(words) <= _MAX_OTHER_WORDS:
-                return part
-    return None
-
-
-def names_something(part: str, title: str, path: str) -> bool:
-    """Tell whether words in a title are the subject of the page, by its address or title."""
-    words = set(re.findall(r"\w+", part))
-    in_path = set(re.findall(r"[^\W_]+", plain(unquote(path).replace("_", " "))))
-    # A number may be anything's, and "Introuvable (2011)" is a film.
-    is_in_path = words <= in_path and words != {"404"}
-    return is_in_path or any(other.startswith(f"{part} (") for other in _title_parts(title))
-
-
-def _title_parts(title: str) -> Iterator[str]:
-    return (part.strip(_ENDS) for part in (title, *_DIVIDERS.split(title)))
-
-
-class Vendor(NamedTuple):
-    """How one vendor of bot protection is known.
-
-    Args:
-        titles: beginnings of the titles of its interstitials.
-        phrases: of its interstitials.
-        marks: ids, classes and addresses that only its interstitials have; ordinary pages of its
-            customers have other ones.
-    """
-
-    name: str
-    titles: tuple[str, ...] = ()
-    phrases: tuple[str, ...] = ()
-    marks: tuple[str, ...] = ()
-
-
-@cache
-def vendors() -> tuple[Vendor, ...]:
-    """Return the vendors in ``phrases/bot_protection.json``."""
-    text = (
-        files("mind2web2.capture")
-        .joinpath("phrases", "bot_protection.json")
-        .read_text(encoding="utf-8")
-    )
-    parts = ("titles", "phrases", "marks")
-    return tuple(
-        Vendor(known["name"], *(tuple(known.get(part, ())) for part in parts))
-        for known in json.loads(text)
-    )
-
-
 # Marks of captcha widgets and guards, anywhere in the page.
 _WIDGET_MARK = re.compile(
     "recaptcha|hcaptcha|turnstile|friendlycaptcha|arkoselabs|funcaptcha|captcha-delivery|challenge-platform"
     "|incapsula_resource|awswaf"
 )
-
 
 # Longer pages have something else to say than that they are not there or may not be seen.
 _LONGEST_NOTICE = 1500

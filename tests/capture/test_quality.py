@@ -5,11 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from mind2web2.capture.quality import (
-    PageObservation,
-    failure_of_navigation,
-    signs_of_trouble,
-)
+from mind2web2.capture.page_failure import failure_of_navigation
+from mind2web2.capture.quality import PageObservation, signs_of_trouble
 
 PAGE = "https://lake.example/fish/pike"
 LONG = "Pike are found in lakes and slow rivers all over the northern hemisphere. " * 40

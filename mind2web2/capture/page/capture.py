@@ -23,11 +23,8 @@ from mind2web2.capture.page.scrolling import Scrolled, scroll_through
 from mind2web2.capture.page.text import PageText, read_text
 from mind2web2.capture.page.unfolding import Unfolded, unfold
 from mind2web2.capture.page.visit import PageState, Visit
-from mind2web2.capture.quality import (
-    PASSING_STATUSES,
-    PageObservation,
-    signs_of_trouble,
-)
+from mind2web2.capture.page_failure import PASSING_STATUSES
+from mind2web2.capture.quality import PageObservation, signs_of_trouble
 from mind2web2.urls.parts import lookup_key
 
 if TYPE_CHECKING:

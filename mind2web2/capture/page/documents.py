@@ -14,8 +14,8 @@ from urllib.parse import unquote
 from mind2web2.capture.letters import no_font_for
 from mind2web2.capture.models import Trouble
 from mind2web2.capture.office import OfficeHtml, office_html
+from mind2web2.capture.page_failure import PageFailureError
 from mind2web2.capture.pdf import letters_of
-from mind2web2.capture.quality import PageFailureError
 from mind2web2.errors import DocumentError, MachineError, WorkerError
 from mind2web2.utils.images import to_jpeg
 from mind2web2.utils.text import as_unicode_text

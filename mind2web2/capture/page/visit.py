@@ -26,7 +26,7 @@ from mind2web2.capture.page.isolated_world import (
 )
 from mind2web2.capture.page.navigation import Guard, Navigation
 from mind2web2.capture.page.page_tools import wait_for_paint
-from mind2web2.capture.quality import PageFailureError, failure_of_navigation
+from mind2web2.capture.page_failure import PageFailureError, failure_of_navigation
 
 if TYPE_CHECKING:
     from patchright.async_api import CDPSession, Dialog, Page, Request

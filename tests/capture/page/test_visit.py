@@ -12,7 +12,7 @@ from mind2web2.capture.models import CaptureSettings, NetworkSettings
 from mind2web2.capture.network.proxy import FilteringProxy
 from mind2web2.capture.page import visit as visit_module
 from mind2web2.capture.page.visit import Visit
-from mind2web2.capture.quality import PageFailureError
+from mind2web2.capture.page_failure import PageFailureError
 
 LONG_S = 20.0
 

@@ -186,7 +186,8 @@ class StoredRuns(ScriptRuns):
             asked = self._judges.get(judge)
             if asked is None:
                 raise UsageError(
-                    "the result was replayed from stored judgments, and names no server to ask"
+                    "the result was replayed from stored judgments, and names no server to ask; "
+                    "evaluate with a judge first"
                 )
             return RunAgain(
                 await self.result(agent_name, task_id, answer, script, pages, asked, made_from)

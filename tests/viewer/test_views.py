@@ -417,10 +417,12 @@ def explained(moved):
 
 async def test_the_causes_of_a_difference_are_shown(page, explained):
     kept = explained.paths.eval_results_root / "other" / "why.json"
-    kept.write_text(json.dumps(json.loads(kept.read_text()) | {"rehearsals": ["rehearsals/hill"]}))
+    more = {"rehearsals": ["rehearsals/hill"], "missing": 3, "is_least": True}
+    kept.write_text(json.dumps(json.loads(kept.read_text()) | more))
     with served(explained) as home:
         await show(page, home, "#/compare?a=bot&b=other")
         await expect(page.locator("table.why tbody")).to_contain_text("judge, votes or prompts")
         await expect(page.get_by_text("changed scripts: rehearsals/hill")).to_be_visible()
+        await expect(page.get_by_text("Missing: at least 3 stored judgments.")).to_be_visible()
         await page.locator(".movers a").first.click()
         await expect(page.locator("section[aria-label='Claim and votes']")).to_be_visible()

@@ -160,7 +160,7 @@ function Why({ why }) {
         </tbody>
       </table>
     </div>
-    ${why.missing > 0 && html`<p class="notice">${counted(why.missing, "stored judgment")} missing: shares are within bounds. <code>${program} compare ${why.first} ${why.second} --why --ask</code> asks for them.</p>`}
+    ${why.missing > 0 && html`<p class="notice">Missing: ${why.is_least ? "at least" : "about"} ${counted(why.missing, "stored judgment")}. The shares are within the bounds above. <code>${program} compare ${why.first} ${why.second} --why --ask</code> asks for them.</p>`}
     ${why.rehearsals.length > 0 && html`<p>Rehearsals of the changed scripts: <code>${why.rehearsals.join(", ")}</code></p>`}
     ${
       why.leaves.length > 0 &&

@@ -17,7 +17,7 @@ from mind2web2.runs.settings import RunSettings
 from mind2web2.scoring.scorer import MissingPages, Scorer
 from mind2web2.scoring.server import serve
 from mind2web2.utils.text import counted
-from mind2web2.viewer.server import listen
+from mind2web2.viewer.server import in_url, listen
 
 TOKEN_VARIABLE = "MIND2WEB2_TOKEN"
 
@@ -34,7 +34,7 @@ def run(options: argparse.Namespace) -> int:
                 f"--host {host} is open to other machines: set {TOKEN_VARIABLE} to a secret"
             )
         with Scorer.of_settings(settings, options.pages, options.missing_pages) as scorer:
-            address = f"http://{f'[{host}]' if ':' in host else host}:{port}"
+            address = f"http://{in_url(host)}:{port}"
             parts = _in_words(settings, options.pages, options.missing_pages)
             console.print_line(f"Scoring at {address} until Ctrl-C. {parts}")
             scorer.check_judge().add_done_callback(_warn_of_judge)

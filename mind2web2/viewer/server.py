@@ -66,14 +66,12 @@ class Session:
     @classmethod
     def at(cls, host: str, port: int) -> Session:
         """Return the session of a server at this address."""
-        names = {*_LOOPBACK, _in_url(host)}
+        names = {*_LOOPBACK, in_url(host)}
         if not ip_address(host).is_loopback:
             host_name = socket.gethostname()
             names |= {host_name, socket.getfqdn()}
             with suppress(OSError):
-                names |= {
-                    _in_url(str(entry[4][0])) for entry in socket.getaddrinfo(host_name, None)
-                }
+                names |= {in_url(str(entry[4][0])) for entry in socket.getaddrinfo(host_name, None)}
         hosts = frozenset(f"{name}:{port}" for name in names)
         return cls(hosts, cookie=f"{COOKIE}_{port}")
 
@@ -121,7 +119,8 @@ class SessionGuard:
         return None
 
 
-def _in_url(host: str) -> str:
+def in_url(host: str) -> str:
+    """Return a host as addresses have it: IPv6 in brackets."""
     return f"[{host}]" if ":" in host else host
 
 

@@ -23,6 +23,7 @@ from mind2web2.viewer.server import (
     Session,
     application,
     guard,
+    in_url,
     listen,
     open_browser,
     serve,
@@ -44,13 +45,12 @@ def run_view(options: argparse.Namespace) -> int:
     listener = listen(options.host, options.port)
     host, port = listener.getsockname()[:2]
     session = Session.at(host, port)
-    shown_host = f"[{host}]" if ":" in host else host
     features, first_view = {}, ""
     if options.audit is not None:
         auditor = check_name("auditor", options.audit)
         audit = AuditSettings(options.audits_root, _agent_of_audit(catalog), auditor)
         features, first_view = {"audit": AuditSession(catalog, audit).routes()}, "#/audit"
-    address = f"http://{shown_host}:{port}/?token={session.token}{first_view}"
+    address = f"http://{in_url(host)}:{port}/?token={session.token}{first_view}"
     console = PlainConsole()
     console.print_line(f"Open {address}")
     console.print_line(

@@ -72,5 +72,5 @@ class JudgeRecord(BaseModel):
 
 
 def server_named(endpoint: str | None) -> str | None:
-    """Return a server by its name in records; a replay's own name is none."""
-    return None if endpoint == REPLAY else endpoint
+    """Return a server by its name in records, ``None`` for a replay, which names none."""
+    return None if endpoint in ("", REPLAY) else endpoint

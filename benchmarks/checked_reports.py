@@ -288,8 +288,9 @@ FORMS: tuple[Form, ...] = (
 
 
 def plain(text: str) -> str:
-    """Return a statement's letters and digits, to compare it however it is cut."""
-    return re.sub(r"[^a-z0-9]+", "", text.split("|", maxsplit=1)[0].lower())
+    """Return a statement's letters and digits, to compare it however it is cut and shown."""
+    first_cell = text.split("|", maxsplit=1)[0].removeprefix("Finding: ")
+    return re.sub(r"[^a-z0-9]+", "", first_cell.lower())
 
 
 def pairs_found(read: ReadReport, statements: list[Said]) -> tuple[int, int, int]:

@@ -210,6 +210,7 @@ def _is_delimiter(line: str) -> bool:
 def _row(line: _Line, kind: Kind, table: int) -> Block:
     content = line.text.strip()
     start = line.start + line.text.index(content)
-    inner = content.strip("| ")
+    # An empty first cell keeps the others in their columns.
+    inner = content.removeprefix("|").removesuffix("|").strip()
     start += content.index(inner)
     return Block(kind, start, start + len(inner), table=table)

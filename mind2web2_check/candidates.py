@@ -181,8 +181,8 @@ class CandidateFinder:
         if place == "letter" and not self._is_word(last_word):
             place = "name"
         whole = f"{place}, {behind}"
-        if whole == "cell, end":
-            whole = "column of sources" if start in columns else whole
+        if start in columns:
+            whole = "column of sources"
         other = self._other(place, match) or self._repeated(place, last_word, match[0])
         if other == "decimal" and self._begins_sentence(end):
             other = ""

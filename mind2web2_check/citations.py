@@ -176,11 +176,10 @@ class _Reader:
             return Citation(address.start, address.end)
         name = without_markup(address.name or "")
         labels = labels_in(name.strip(" ^\\[]【】()"))
+        numbers: tuple[str, ...] = ()
         # A longer number is a year, which is a word of the sentence.
-        is_number = (
-            labels and labels.kind == "number" and max(map(len, labels.names)) <= _MAX_DIGITS
-        )
-        numbers = labels.names if labels and is_number else ()
+        if labels and labels.kind == "number" and max(map(len, labels.names)) <= _MAX_DIGITS:
+            numbers = labels.names
         self._named.update(numbers)
         mark = _as_mark(name) if numbers else ""
         if not address.url:

@@ -58,9 +58,9 @@ class Chunk:
     @property
     def text(self) -> str:
         """Return the statements as the model is shown them."""
-        lines = [f"Before: {statement.plain}" for statement in self.before]
+        lines = [f"Before: {statement.said}" for statement in self.before]
         lines += [
-            f"{number}. {statement.plain}"
+            f"{number}. {statement.said}"
             for number, statement in enumerate(self.statements, start=1)
         ]
         return "\n".join(lines)
@@ -105,7 +105,7 @@ def claims_of(chunk: Chunk, found: Mapping[int, StatementClaims]) -> list[Statem
                 number=chunk.first + number - 1,
                 # A statement with a source is checked in any case.
                 checkable=entry.checkable or bool(statement.sources),
-                claims=list(dict.fromkeys(claims)) or [statement.plain],
+                claims=list(dict.fromkeys(claims)) or [statement.said],
             )
         )
     return statements
@@ -118,7 +118,7 @@ def _fits(chunk: Chunk, entry: StatementClaims) -> bool:
     earlier = [*chunk.before, *chunk.statements[: entry.number]]
     statement = earlier[-1].plain
     said = " ".join(entry.claims)
-    context = " ".join(each.plain for each in earlier)
+    context = " ".join(each.said for each in earlier)
     numbers = _numbers(said)
     if not _numbers(statement) <= numbers <= _numbers(context):
         return False

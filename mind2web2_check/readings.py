@@ -70,7 +70,7 @@ READINGS = (
     Reading(
         "section",
         "stop comma",
-        rf"(?:^[^\w\n]*|(?i:{_any(NUMBERED | NUMBERING)})s?\.?{_ENDS}\s)[\d.]*\d[.:]",
+        rf"(?:^[^\w\n]*|(?<![^\W_])(?i:{_any(NUMBERED | NUMBERING)})s?\.?{_ENDS}\s)[\d.]*\d[.:]",
     ),
     Reading(
         "decimal",

@@ -208,6 +208,7 @@ class ListFinder:
         is_prose = self._blocks[index].kind == "paragraph" and _PROSE.match(content)
         return (
             self._is_new_part(index, level)
+            # Each of many headings takes its own entries.
             or is_list_heading(content)
             or bool(is_prose and not is_entry)
         )

@@ -31,6 +31,7 @@ class Statement(BaseModel):
 
     Args:
         plain: its words without marks and markup; not part of the JSON.
+        said: the same, each cell of a row behind its column's head; not part of the JSON.
     """
 
     text: str
@@ -39,6 +40,7 @@ class Statement(BaseModel):
     sources: list[str]
     marks: list[str]
     plain: str = Field(exclude=True)
+    said: str = Field(exclude=True)
 
 
 class Doubt(BaseModel):
@@ -157,8 +159,9 @@ class _Statements:
         self._citations = [each for each in citations if each.mark or each.addresses]
         self._shadow = _shadow(text, citations)
         self._starts = [each.start for each in self._citations]
-        # By table: what its head cites.
+        # By table: what its head cites, and its cells.
         self._of_heads: dict[int, list[Citation]] = {}
+        self._heads: dict[int, list[str]] = {}
 
     def all(self) -> list[Statement]:
         segments = [
@@ -181,6 +184,8 @@ class _Statements:
         citations = self._within(block.start, block.end)
         if block.kind == "head":
             self._of_heads[block.table] = citations
+            head = _Segment(block.start, block.end, citations, True, number)
+            self._heads[block.table] = self._cells(head)
         if block.kind == "row":
             cited = [*self._of_heads.get(block.table, ()), *citations]
             yield _Segment(block.start, block.end, cited, True, number)
@@ -293,29 +298,43 @@ class _Statements:
     def _statement(self, segment: _Segment) -> Statement:
         sources = [url for each in segment.citations for url in each.addresses]
         marks = [each.mark for each in segment.citations if each.mark]
+        plain, cells = without_markup(self._uncited(segment)), self._cells(segment)
+        heads = self._heads.get(self._blocks[segment.block].table, [])
         return Statement(
             text=self._text[segment.start : segment.end],
             start=segment.start,
             end=segment.end,
             sources=list(dict.fromkeys(sources)),
             marks=list(dict.fromkeys(marks)),
-            plain=self._plain(segment),
+            plain=plain,
+            # Rows may have cells that reach over several columns.
+            said=_with_heads(heads, cells) if len(heads) == len(cells) else plain,
         )
 
-    def _plain(self, segment: _Segment) -> str:
+    def _cells(self, segment: _Segment) -> list[str]:
+        return list(map(without_markup, self._uncited(segment).split("|")))
+
+    def _uncited(self, segment: _Segment) -> str:
         pieces, position = [], segment.start
         for citation in segment.citations:
             if not citation.is_text and position <= citation.start < segment.end:
                 pieces.append(self._text[position : citation.start])
                 position = citation.end
         pieces.append(self._text[position : segment.end])
-        return without_markup(" ".join(pieces))
+        return " ".join(pieces)
+
+
+def _with_heads(heads: Iterable[str], cells: Iterable[str]) -> str:
+    """Return the cells of a row, each behind its column's head."""
+    named = zip(heads, cells, strict=True)
+    return " | ".join(": ".join(filter(None, pair)) for pair in named if pair[1])
 
 
 def _end_of(pattern: re.Pattern[str], text: str, start: int, end: int) -> int:
     """Return where a match that begins at a place ends, or the place itself."""
     found = pattern.match(text, start, end)
-    return found.end() if found else start
+    assert found is not None, "the pattern matches every string"
+    return found.end()
 
 
 def _without_run(content: str) -> str:

@@ -160,7 +160,7 @@ def _statement(
     entry: StatementClaims | None,
     verdict_of: Callable[[str, str], SourceVerdict],
 ) -> StatementVerdict:
-    entry = entry or StatementClaims(number=number, claims=[statement.plain])
+    entry = entry or StatementClaims(number=number, claims=[statement.said])
     claims = []
     for claim_number, claim in enumerate(entry.claims):
         sources = [

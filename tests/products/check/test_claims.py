@@ -69,6 +69,22 @@ def test_names_of_what_came_before_may_take_the_place_of_words():
     assert claims(entries(*RIGHT[:2], (3, [said]), (4, PARTS))) == [*OWN[:2], [said], PARTS]
 
 
+def test_the_cells_of_a_row_are_read_with_the_heads_of_their_columns():
+    rows = ("| Elm | 7 | old |", "| | 9 | red brick |", "| Dorn | 9 | 4 | 2 |")
+    table = "\n".join(["| Place | Doors in 1911 | |", "|---|---|---|", *rows])
+    said = [each.said for each in read_report(table).statements]
+    assert said == [
+        "Place: Elm | Doors in 1911: 7 | old",
+        "Doors in 1911: 9 | red brick",
+        "Dorn | 9 | 4 | 2",
+    ]
+    [chunk, *_] = chunks_of(read_report(table).statements)
+    assert chunk.text.startswith(f"1. {said[0]}")
+    own = [(n, [said[n - 1]]) for n in range(2, len(chunk.statements) + 1)]
+    reply = entries((1, ["Elm had 7 doors in 1911.", "Elm is old."]), *own)
+    assert 1 in fitting(chunk, reply)
+
+
 def test_statements_without_spaces_between_words_are_split():
     [chunk] = chunks_of(read_report("大坝建于1936年，高221米。").statements)
     parts = ["大坝建于1936年。", "大坝高221米。"]

@@ -17,6 +17,7 @@ from mind2web2.plugin import (
     AgentEvaluation,
     AgentResults,
     PlainConsole,
+    ResultFile,
     RunSettings,
     StoredRuns,
     command_line,
@@ -115,9 +116,8 @@ class Check:
     def findings(self) -> CheckedReport:
         """Return what the newest result says, or without one that nothing is judged."""
         found = self.results.newest(TASK, ANSWER)
-        result = found.content if found else None
-        judge = result.judge_model if result else None
-        return self._with_pages(verdicts_of(self.read, result), judge)
+        result = found.content if found else ResultFile()
+        return self._with_pages(verdicts_of(self.read, result), result.judge_model)
 
     def findings_so_far(self, settings: RunSettings, why: str) -> CheckedReport:
         """Return the verdicts of a check that was stopped, from the judgments up to then.
@@ -143,7 +143,9 @@ class Check:
         missing = {
             page_address(each.source) for each in self.source_pages() if each.problem == NOT_OPENED
         }
-        verdicts = verdicts_of(self.read, again.result, missing.union(again.missing), why)
+        verdicts = verdicts_of(
+            self.read, again.result or ResultFile(), missing.union(again.missing), why
+        )
         return self._with_pages(verdicts, None)
 
     def _with_pages(self, statements: list[StatementVerdict], judge: str | None) -> CheckedReport:

@@ -126,18 +126,18 @@ def worst_of(verdicts: list[Verdict]) -> Verdict:
 
 def verdicts_of(
     report: ReadReport,
-    result: ResultFile | None,
+    result: ResultFile,
     missing: Collection[str] = (),
     why: str = "",
 ) -> list[StatementVerdict]:
-    """Return the verdicts on all statements of a report; without a result none is judged.
+    """Return the verdicts on all statements of a report; by an empty result none is judged.
 
     Args:
         missing: the judgments' keys and the pages' addresses that a check that was stopped lacks.
         why: why it was stopped.
     """
-    leaves = {leaf.id: leaf for leaf in result.leaves()} if result else {}
-    entries = _entries(result) if result else {}
+    leaves = {leaf.id: leaf for leaf in result.leaves()}
+    entries = _entries(result)
     verdict_of = partial(_source, leaves, frozenset(missing), why)
     return [
         _statement(number, statement, entries.get(number), verdict_of)

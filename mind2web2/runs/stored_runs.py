@@ -187,7 +187,8 @@ class StoredRuns(ScriptRuns):
             if asked is None:
                 raise UsageError(
                     "the result was replayed from stored judgments, and names no server to ask; "
-                    "evaluate with a judge first"
+                    "evaluate with a judge first, or name another one's provider (--with "
+                    "llm_provider=openai)"
                 )
             return RunAgain(
                 await self.result(agent_name, task_id, answer, script, pages, asked, made_from)

@@ -69,7 +69,7 @@ def _within(link: Address) -> Address:
 def _identifiers(text: str, pattern: re.Pattern[str]) -> Iterator[Address]:
     for match in pattern.finditer(text):
         written = match[0].rstrip(".,;:!?*_\\")
-        while written.endswith(")") and written.count(")") > written.count("("):
+        while written.count(")") > written.count("("):
             written = written[:-1].rstrip(".,;:")
         yield Address.written_at(match.start(), written)
 

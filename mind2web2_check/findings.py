@@ -69,17 +69,14 @@ class CheckedReport(BaseModel):
         checkable = [each for each in self.statements if each.checkable]
         counts = Counter(claim.verdict for each in checkable for claim in each.claims)
         unchecked = Counter({verdict: counts.pop(verdict, 0) for verdict in _UNCHECKED})
-        if not counts and not unchecked.total():
+        if not checkable:
             return "no claim was found"
         checked = counted(counts.total(), "checked claim")
-        parts = [f"{counts.pop('supported', 0)} of {checked} hold"]
-        if counts:
-            others = (f"{n} {'is' if n == 1 else 'are'} {each}" for each, n in _in_order(counts))
-            parts.append(", ".join(others))
-        if unchecked.total():
-            named = ", ".join(f"{n} {each}" for each, n in _in_order(unchecked))
-            parts.append(f"{counted(unchecked.total(), 'further claim')} not checked: {named}")
-        return "; ".join(parts)
+        held = f"{counts.pop('supported', 0)} of {checked} hold"
+        others = (f"{n} {'is' if n == 1 else 'are'} {each}" for each, n in _in_order(counts))
+        named = ", ".join(f"{n} {each}" for each, n in _in_order(unchecked))
+        left = named and f"{counted(unchecked.total(), 'further claim')} not checked: {named}"
+        return "; ".join(filter(None, (held, ", ".join(others), left)))
 
     def figure_rows(self) -> Iterator[tuple[str, str]]:
         """Yield each figure with its label, as text."""

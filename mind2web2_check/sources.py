@@ -217,16 +217,16 @@ def _stored_text(pages: CacheFileSys, url: str) -> str:
 
 
 def _problem(pages: CacheFileSys, url: str) -> str | None:
-    record, failure = pages.capture_record(url), pages.listed_failure(url)
+    record = pages.capture_record(url)
     kinds = [trouble.kind for trouble in record.troubles] if record else []
-    if pages.has(url) is None:
-        reason = (record and record.failure) or failure
-        if reason is None:
-            return NOT_OPENED
-        if record and record.is_refused_as_private:
-            return f"not opened: {reason} (--allow_private_network opens it)"
-        if "there is no host" in reason:
-            return f"invented: {reason}"
-        is_dead = record is None or any(kind in _DEAD for kind in kinds)
-        return f"dead: {reason}" if is_dead else f"walled: {reason}"
-    return trouble_of(kinds)
+    if pages.has(url) is not None:
+        return trouble_of(kinds)
+    if record is None:
+        return NOT_OPENED
+    reason = str(record.failure)
+    if record.is_refused_as_private:
+        return f"not opened: {reason} (--allow_private_network opens it)"
+    if "there is no host" in reason:
+        return f"invented: {reason}"
+    is_dead = any(kind in _DEAD for kind in kinds)
+    return f"dead: {reason}" if is_dead else f"walled: {reason}"

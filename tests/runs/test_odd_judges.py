@@ -254,7 +254,7 @@ CASES: dict[str, tuple[Quirk, str | None]] = {
         unpaid(error="Unexpected endpoint or method."),
         "no such model or address",
     ),
-    "a page": (always(Fault(body="<html>Login</html>")), "no completion but '<html>Login"),
+    "a page": (always(Fault(body="<html>Login</html>")), "not a completion but '<html>Login"),
     "in reasoning_content": (elsewhere("reasoning_content"), "its reasoning_content"),
     "in reasoning": (elsewhere("reasoning"), "its reasoning"),
     "in thinking": (elsewhere("thinking"), "its thinking"),

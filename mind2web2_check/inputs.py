@@ -84,13 +84,14 @@ def report_in(report: str) -> tuple[str, ReadReport]:
     data = _read(report)
     try:
         name = Path(report).name
-        call = run_in_worker(_text_and_statements, data, name, timeout_s=_TIMEOUT_S)
+        call = run_in_worker(reading, data, name, timeout_s=_TIMEOUT_S)
         return asyncio.run(call)
     except Mind2Web2Error as error:
         raise UsageError(f"cannot read {report}: {error}") from error
 
 
-def _text_and_statements(data: bytes, name: str) -> tuple[str, ReadReport]:
+def reading(data: bytes, name: str) -> tuple[str, ReadReport]:
+    """Return a report as text, and what is read from it."""
     text = uniform_text(_as_text(data, name).encode("utf-8", "replace").decode())
     if not text.strip():
         raise UsageError("it has no text to check")

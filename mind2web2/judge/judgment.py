@@ -71,11 +71,6 @@ class Judgment(BaseModel):
     reused_from: str | None = None
 
     @property
-    def price_share(self) -> float:
-        """Return which share of the list price its requests cost."""
-        return FLEX_PRICE_SHARE if self.batch else 1.0
-
-    @property
     def tokens(self) -> Usage:
         """Return the tokens of its requests."""
         return Usage(
@@ -93,7 +88,8 @@ class Judgment(BaseModel):
         """
         tokens, cost_usd = self.tokens, self.cost_usd
         if cost_usd is None:
-            cost_usd = total_price_usd([tokens], self.model, share=self.price_share, own=price)
+            share = FLEX_PRICE_SHARE if self.batch else 1.0
+            cost_usd = total_price_usd([tokens], self.model, share=share, own=price)
         return replace(tokens, judgments=1, requests=self.attempts, cost_usd=cost_usd)
 
 

@@ -71,11 +71,14 @@ class CheckedReport(BaseModel):
         unchecked = Counter({verdict: counts.pop(verdict, 0) for verdict in _UNCHECKED})
         if not checkable:
             return "no claim was found"
-        checked = counted(counts.total(), "checked claim")
-        held = f"{counts.pop('supported', 0)} of {checked} hold"
+        total, held = counts.total(), ""
+        if total:
+            supported = f"{counts.pop('supported', 0)} of {counted(total, 'checked claim')}"
+            held = f"{supported} {'holds' if total == 1 else 'hold'}"
         others = (f"{n} {'is' if n == 1 else 'are'} {each}" for each, n in _in_order(counts))
         named = ", ".join(f"{n} {each}" for each, n in _in_order(unchecked))
-        left = named and f"{counted(unchecked.total(), 'further claim')} not checked: {named}"
+        claims = counted(unchecked.total(), "further claim" if total else "claim")
+        left = named and f"{claims} not checked: {named}"
         return "; ".join(filter(None, (held, ", ".join(others), left)))
 
     def figure_rows(self) -> Iterator[tuple[str, str]]:

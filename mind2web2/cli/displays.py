@@ -219,7 +219,7 @@ def uncached_text(pages: int, settings: RunSettings) -> str:
     text = f"{counted(pages, 'cited page')} {'is' if pages == 1 else 'are'} not cached."
     if settings.captures_pages:
         return f"{text} A page is captured when a claim needs it."
-    return f"{text} This run captures nothing, so claims on them fail."
+    return f"{text} This run captures nothing, so claims on them are not supported."
 
 
 def duration_text(seconds: float) -> str:

@@ -103,7 +103,8 @@ def _failure_lines(run: EndedRun) -> Iterator[str]:
                 f"{outcome.task_id}/{outcome.answer_name}"
             )
     for reason, names in unscored.items():
-        yield f"No result: {name_list(names)}: {reason}"
+        answers = "" if run.plan.is_quiet else f": {name_list(names)}"
+        yield f"No result{answers}: {reason}"
     if unscored and not run.plan.is_quiet:
         yield (
             OVERWRITE_CONTINUED

@@ -154,7 +154,7 @@ def _unavailable_line(results: Sequence[CautionFacts]) -> str | None:
         return None
     tasks = _by_name(Counter(task for task, _ in pages))
     parts = [f"{counted(len(pages), 'cited page')} unavailable ({tasks})"]
-    parts += ["claims on them count as failed"] if judged else []
+    parts += ["claims on them are not supported"] if judged else []
     parts += [f"{counted(len(read), 'extraction')} came out empty"] if read else []
     if private := len(pages & refused):
         parts.append(f"{private} of them {_ON_PRIVATE_NETWORK}")

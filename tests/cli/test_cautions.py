@@ -60,7 +60,7 @@ def test_unavailable_pages_of_claims_and_extractions_are_counted():
         {"name": "hills", "url": "read", "unavailable": None},
     ]
     line = (
-        "2 cited pages unavailable (lake 2); claims on them count as failed; 2 extractions "
+        "2 cited pages unavailable (lake 2); claims on them are not supported; 2 extractions "
         "came out empty"
     )
     assert told(result) == [line]

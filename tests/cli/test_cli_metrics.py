@@ -215,7 +215,7 @@ def test_cautions_of_the_run_are_shown_again(results):
     fault = "lake.py, line 3: leaf 'depth' is never judged, and counts 0"
     add_result(results.parent, "c/answer_1", 0, eval_breakdown=gone, script_faults=[fault])
     lines = call(main, "metrics", "bot").stdout.splitlines()
-    assert "Warning: 1 cited page unavailable (c 1); claims on them count as failed" in lines
+    assert "Warning: 1 cited page unavailable (c 1); claims on them are not supported" in lines
     assert f"Warning: {fault} (c/answer_1.md)" in lines
     of_others = call(main, "metrics", "bot", "--task_id", "a").stdout
     assert "unavailable (" not in of_others and "depth" not in of_others

@@ -91,7 +91,7 @@ def test_a_later_run_is_known(project, server):
     assert "Judge requests: probably 8; " in again.stdout
     assert f"probably ${asked * PRICE_USD:.4f}." in again.stdout
     assert (
-        "1 cited page is not cached. This run captures nothing, so claims on them fail."
+        "1 cited page is not cached. This run captures nothing, so claims on them are not supported."
         in again.stdout
     )
     assert (files(project), len(server.calls)) == (before, asked)

@@ -345,7 +345,7 @@ def test_reasons_for_low_scores_are_reported(project, server):
     assert run.returncode == 0
     warnings = [line for line in run.stdout.splitlines() if line.startswith("Warning: ")]
     assert warnings == [
-        "Warning: 1 cited page unavailable (lake 1); claims on them count as failed",
+        "Warning: 1 cited page unavailable (lake 1); claims on them are not supported",
         "Warning: lake.py, line 20: leaf 'forgotten' is never judged, and counts 0 "
         "(lake/answer_1.md, lake/answer_2.md)",
     ]

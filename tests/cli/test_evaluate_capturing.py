@@ -23,7 +23,7 @@ DOWNLOAD = (
     "the answers, add --allow_private_network)\n"
 )
 PRIVATE = (
-    "Warning: 2 cited pages unavailable (lake 1, pond 1); claims on them count as failed; 2 of "
+    "Warning: 2 cited pages unavailable (lake 1, pond 1); claims on them are not supported; 2 of "
     "them on this machine or its network (if you trust the answers, add --allow_private_network)\n"
 )
 
@@ -149,7 +149,7 @@ def test_nothing_is_captured_where_that_is_not_wanted(project, server, judge):
     run = evaluate(project, judge, "--no_capture", "--allow_private_network")
     assert (run.returncode, complaints(run.stderr)) == (0, [])
     assert run.stdout.startswith(
-        "2 cited pages are not cached. This run captures nothing, so claims on them fail.\n"
+        "2 cited pages are not cached. This run captures nothing, so claims on them are not supported.\n"
     )
     assert server.requests == []
     assert project.task_summary("lake")["answer_1.md"]["score"] == 0.0

@@ -110,7 +110,7 @@ async def test_a_scan_is_recorded_as_one(manager, site):
         (docx()[:600] + b"word/document.xml", "damaged"),
         (
             zipped({"META-INF/container.xml": "", "mimetype": "application/java"}),
-            "no DOCX",
+            "not a DOCX",
         ),
     ],
 )

@@ -70,7 +70,7 @@ def test_a_store_holds_no_programs(statement, tmp_path):
     with sqlite3.connect(path) as connection:
         connection.executescript(statement)
     connection.close()
-    with pytest.raises(UsageError, match="no table of judgments"):
+    with pytest.raises(UsageError, match="not a table of judgments"):
         open_for_replay(path)
 
 

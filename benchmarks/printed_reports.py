@@ -49,19 +49,28 @@ def pairs(read: ReadReport) -> Counter[tuple[str, frozenset[str]]]:
     )
 
 
+def printed(pages: Iterator[str], work: Path) -> list[tuple[str, Path]]:
+    """Return the pages, each with the PDF that the browser prints of it."""
+    both = []
+    with sync_playwright() as driver:
+        executable = find_browser(headless=True).path
+        page = driver.chromium.launch(executable_path=executable, args=["--no-sandbox"]).new_page()
+        for number, report in enumerate(pages):
+            path = work / f"{number}.pdf"
+            page.set_content(report)
+            page.pdf(path=path)
+            both.append((report, path))
+    return both
+
+
 def main(folder: Path | None) -> int:
     """Print how many statements and sources are the same, and return the exit status."""
     same, wanted, found = 0, 0, 0
-    with sync_playwright() as driver, tempfile.TemporaryDirectory() as work:
-        executable = find_browser(headless=True).path
-        page = driver.chromium.launch(executable_path=executable, args=["--no-sandbox"]).new_page()
-        path = Path(work) / "report.pdf"
-        for report in reports(folder):
-            page.set_content(report)
-            page.pdf(path=path)
-            shown, printed = pairs(read_report(html_text(report))), pairs(report_in(str(path))[1])
-            same += (shown & printed).total()
-            wanted, found = wanted + shown.total(), found + printed.total()
+    with tempfile.TemporaryDirectory() as work:
+        for report, path in printed(reports(folder), Path(work)):
+            shown, read = pairs(read_report(html_text(report))), pairs(report_in(str(path))[1])
+            same += (shown & read).total()
+            wanted, found = wanted + shown.total(), found + read.total()
     sys.stdout.write(
         f"{same} of {wanted} statements with the same sources ({same / wanted:.1%}), "
         f"{found - same} others\n"

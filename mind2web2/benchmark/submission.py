@@ -19,6 +19,7 @@ from mind2web2.errors import AnswerError, UsageError
 from mind2web2.judge.store import STORE_NAME, JudgmentStore
 from mind2web2.judge.transfer import export_judgments
 from mind2web2.pages.citations import cited_urls
+from mind2web2.results.agent_summary import AgentSummary
 from mind2web2.results.answer_files import with_unevaluated
 from mind2web2.results.answers import (
     is_empty_answer,
@@ -28,6 +29,7 @@ from mind2web2.results.answers import (
 from mind2web2.results.freshness import results_now
 from mind2web2.results.known_answers import agent_answers
 from mind2web2.results.result_file import is_time_s
+from mind2web2.results.scored_answer import ScoredAnswer
 from mind2web2.results.shards import shard_caution
 from mind2web2.results.stored_results import latest_results
 from mind2web2.utils.files import (
@@ -122,13 +124,8 @@ def _meta_problem(path: Path) -> str | None:
     return None
 
 
-def answers_without_result(
-    paths: PathConfig, agent_name: str, task_ids: Sequence[str]
-) -> list[str]:
-    """Return the answers to these tasks that have no score, as ``task/answer_1``."""
-    answers = agent_answers(paths.eval_results_root, agent_name)
-    answers = with_unevaluated(answers, paths, agent_name)
-    summary = stored_metrics(paths.eval_results_root, agent_name, answers, task_ids)
+def answers_without_result(summary: AgentSummary) -> list[str]:
+    """Return the agent's answers that have no score, as ``task/answer_1``."""
     return [
         f"{each.task_id}/{str(each.answer_name).removesuffix('.md')}"
         for each in summary.missing
@@ -136,15 +133,28 @@ def answers_without_result(
     ]
 
 
-def leaderboard_entry(
+def evaluated_answers(
     paths: PathConfig, agent_name: str, task_ids: Sequence[str]
-) -> tuple[dict[str, str | None] | None, str]:
-    """Return the agent's entry for the leaderboard, or the reason why there is none.
-
-    Each answer has a result.
-    """
+) -> tuple[list[ScoredAnswer], AgentSummary]:
+    """Return an agent's answers, evaluated or not, and their metrics at these tasks."""
     answers = agent_answers(paths.eval_results_root, agent_name)
-    summary = stored_metrics(paths.eval_results_root, agent_name, answers, task_ids)
+    answers = with_unevaluated(answers, paths, agent_name)
+    return answers, stored_metrics(paths.eval_results_root, agent_name, answers, task_ids)
+
+
+def leaderboard_entry(
+    paths: PathConfig,
+    answers: Sequence[ScoredAnswer],
+    summary: AgentSummary,
+    task_ids: Sequence[str],
+) -> tuple[dict[str, str | None] | None, str]:
+    """Return an agent's entry for the leaderboard, or the reason why there is none.
+
+    Args:
+        answers: each of the agent's, none without a result.
+        summary: of these tasks.
+    """
+    agent_name = summary.agent_name
     if caution := shard_caution(paths.eval_results_root / agent_name):
         return None, caution
     now = results_now(paths, agent_name, answers, task_ids)

@@ -1,4 +1,4 @@
-"""What the words of a page or title say, by the lists in phrases/."""
+"""Signs in the words of a page or title, found by the lists in ``phrases/``."""
 
 from __future__ import annotations
 

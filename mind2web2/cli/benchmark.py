@@ -16,6 +16,7 @@ from mind2web2.benchmark.submission import (
     LEADERBOARD_RUNS,
     Findings,
     answers_without_result,
+    evaluated_answers,
     leaderboard_entry,
     pack_submission,
     validate_answers,
@@ -88,12 +89,13 @@ def run_submit(options: argparse.Namespace) -> int:
     paths = settings.paths
     entry = None
     why_not = f"it needs --task_list and --num_runs {LEADERBOARD_RUNS}"
-    if names := answers_without_result(paths, options.agent, tasks):
+    answers, summary = evaluated_answers(paths, options.agent, tasks)
+    if names := answers_without_result(summary):
         why_not = "answers have no result"
         evaluate = command_line("evaluate", options.agent)
         console.print_line(f"Warning: without a result: {name_list(names)}; run {evaluate}")
     elif settings.task_list is not None and options.num_runs == LEADERBOARD_RUNS:
-        entry, why_not = leaderboard_entry(paths, options.agent, tasks)
+        entry, why_not = leaderboard_entry(paths, answers, summary, tasks)
     output = options.output or Path(f"{options.agent}.zip")
     more = {"tasks": tasks, "num_runs": options.num_runs, "leaderboard": entry}
     packed = pack_submission(paths, options.agent, output, more)

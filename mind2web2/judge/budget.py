@@ -38,17 +38,16 @@ _CAUTION = 20.0
 Lease = Callable[[float], Awaitable[float]]
 
 
-class Purse:
-    """Dollars that the budgets of several judges share."""
+def shared_lease(left_usd: float) -> Lease:
+    """Return what gives the budgets of several judges dollars, until these are spent."""
 
-    def __init__(self, left_usd: float) -> None:
-        self._left_usd = left_usd
-
-    async def lease(self, missing_usd: float) -> float:
-        """Take these dollars, or as many as are left."""
-        leased_usd = min(missing_usd, self._left_usd)
-        self._left_usd -= leased_usd
+    async def lease(missing_usd: float) -> float:
+        nonlocal left_usd
+        leased_usd = min(missing_usd, left_usd)
+        left_usd -= leased_usd
         return leased_usd
+
+    return lease
 
 
 class Budget:

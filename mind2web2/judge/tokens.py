@@ -14,7 +14,7 @@ BYTES_A_TOKEN = 4
 _OVERHEAD_TOKENS = 150
 # A part of a screenshot (PageSettings), for an image of unknown size.
 PART_SIZE_PX = (1100, 2000)
-# Of a usual reply, for estimates.
+# Tokens of a usual reply, for estimates.
 REPLY_TOKENS = 400
 
 

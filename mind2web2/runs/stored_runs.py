@@ -14,7 +14,7 @@ from tempfile import TemporaryDirectory
 from typing import Literal, Self
 
 from mind2web2.errors import JudgmentMissingError, Mind2Web2Error, UsageError
-from mind2web2.judge.budget import Purse
+from mind2web2.judge.budget import Lease, shared_lease
 from mind2web2.judge.caching import CachingJudge
 from mind2web2.judge.judgment import Judgment, judgment_key
 from mind2web2.judge.other_agents import SharingJudgmentStore
@@ -151,9 +151,9 @@ class StoredRuns(ScriptRuns):
                 if path != own and path.is_file()
             ]
             store = stack.enter_context(SharingJudgmentStore(own, others))
-            purse = Purse(asking.max_cost or 0.0)
+            lease = shared_lease(asking.max_cost or 0.0)
             asked = {
-                record: _asked_judge(record, asking, store, purse)
+                record: _asked_judge(record, asking, store, lease)
                 for record in judges
                 if record.provider != REPLAY
             }
@@ -214,8 +214,8 @@ def _as_store(path: Path, folder: Path) -> Path:
 
 
 def _asked_judge(
-    record: JudgeRecord, settings: RunSettings, store: JudgmentStore, purse: Purse
+    record: JudgeRecord, settings: RunSettings, store: JudgmentStore, lease: Lease
 ) -> CachingJudge:
     spec = judge_spec(recorded_judge(record)).with_prices(settings.prices)
-    budget = budget_of(settings, spec, purse.lease)
+    budget = budget_of(settings, spec, lease)
     return CachingJudge(spec, judge_client(spec), store, budget=budget)

@@ -1,4 +1,4 @@
-"""What other users of this machine see of a process."""
+"""An argument of a process is hidden from other users of the machine."""
 
 from __future__ import annotations
 

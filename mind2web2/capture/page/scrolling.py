@@ -1,4 +1,4 @@
-"""What comes into view when a page and its panes are scrolled through."""
+"""A page and its panes are scrolled through, so that texts and images come into view."""
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@
 
 import { useEffect } from "preact/hooks";
 import { html, address, KeyHelp, OutsideLink, useData, useKeys, Waiting } from "viewer/parts";
-import { CheckedPage } from "viewer/evidence";
+import { CheckedPage, Quote } from "viewer/evidence";
 import { Markdown } from "viewer/markdown";
 
 /** The verdicts, worst first, with their signs. @type {Record<string, string>} */
@@ -20,6 +20,10 @@ const VERDICTS = Object.keys(SIGNS);
 
 /** @param {any} statement */
 const verdictOf = (statement) => (statement.checkable ? statement.verdict : "needs no source");
+/** The verdicts that the summary counts. @param {any} statement @returns {string[]} */
+const verdictsOf = (statement) => (statement.checkable ? statement.claims.map((/** @type {any} */ claim) => claim.verdict) : ["needs no source"]);
+/** The next of some numbers; after the last one, the first. @param {number[]} numbers @param {number} current */
+const after = (numbers, current) => numbers.find((number) => number > current) ?? numbers[0];
 /** @param {string} verdict */
 const classOf = (verdict) => `statement ${verdict.replaceAll(" ", "-")}`;
 
@@ -29,17 +33,25 @@ export function Checked({ steps, options }) {
   const place = Number(steps[0]) || 0;
   const report = data?.[place];
   const statements = report?.statements || [];
-  const current = steps[1] === undefined ? worst(statements) : Number(steps[1]);
+  const current = statements[Number(steps[1])] ? Number(steps[1]) : worst(statements);
   /** @param {number} number */
   const open = (number) => statements[number] && location.replace(at(place, number));
-  useKeys({
-    j: () => open(current + 1),
+  /** @type {Record<string, () => void>} */
+  const go = {
     k: () => open(current - 1),
-    n: () => open(statements.findIndex((/** @type {any} */ each, /** @type {number} */ number) => number > current && isFault(each))),
+    j: () => open(current + 1),
+    n: () => open(after(statements.flatMap((/** @type {any} */ each, /** @type {number} */ number) => (isFault(each) ? [number] : [])), current)),
+  };
+  const sign = `statement-${current}`;
+  useKeys({
+    ...go,
+    Enter: () => document.getElementById("statement")?.focus(),
+    Escape: () => document.getElementById(sign)?.focus(),
   });
   useEffect(() => {
-    document.getElementById(`statement-${current}`)?.scrollIntoView({ block: "nearest", behavior: "instant" });
-  }, [data, place, current]);
+    // At first the sentence at the top stays in sight; beside it is the worst statement.
+    if (steps[1] !== undefined) document.getElementById(sign)?.scrollIntoView({ block: "nearest", behavior: "instant" });
+  }, [data, place, steps[1]]);
   if (!data) return html`<${Waiting} error=${error} />`;
   if (!report) return html`<p class="notice error">This file has no such report. <a href="#/checked">The first one</a></p>`;
   /** @param {any} attributes @param {any} inside */
@@ -71,11 +83,20 @@ export function Checked({ steps, options }) {
     <p class="path"><bdi>${report.agent}</bdi></p>
     <h1>${report.summary}</h1>
     <${Counts} ...${{ statements, current, open }} />
-    <${KeyHelp} keys=${[["j", "next statement"], ["k", "previous"], ["n", "next that does not hold"]]} />
+    <${KeyHelp} keys=${[["Enter", "to what the pages say"], ["Esc", "back to the report"]]} />
     <div class="columns checked">
       <section aria-label="Report"><${Markdown} tree=${report.markdown} mark=${mark} /></section>
-      <section aria-label="Statement" class="beside">
-        ${statements[current] && html`<${Statement} key=${current} ...${{ report, place, number: current, leaf: options.leaf }} />`}
+      <section id="statement" aria-label="Statement" class="beside" tabindex="-1">
+        ${
+          statements[current] &&
+          html`<p class="filters steps">
+              ${[["k", "previous"], ["j", "next"], ["n", "next that does not hold"]].map(
+                ([key, meaning]) => html`<button onClick=${go[key]}><kbd class="keys">${key}</kbd> ${meaning}</button>`,
+              )}
+              <a href=${at(place, current)}>${current + 1} of ${statements.length}</a>
+            </p>
+            <${Statement} key=${current} ...${{ report, place, number: current, leaf: options.leaf }} />`
+        }
       </section>
     </div>
     <${Figures} report=${report} />
@@ -102,9 +123,8 @@ function worst(statements) {
 function Counts({ statements, current, open }) {
   return html`<p class="filters">
     ${VERDICTS.map((verdict) => {
-      const found = statements.flatMap((/** @type {any} */ each, /** @type {number} */ number) => (verdictOf(each) === verdict ? [number] : []));
-      const next = found.find((/** @type {number} */ number) => number > current) ?? found[0];
-      return found.length > 0 && html`<button class=${classOf(verdict)} onClick=${() => open(next)}>${SIGNS[verdict]} ${found.length} ${verdict}</button> `;
+      const found = statements.flatMap((/** @type {any} */ each, /** @type {number} */ number) => verdictsOf(each).filter((one) => one === verdict).map(() => number));
+      return found.length > 0 && html`<button class=${classOf(verdict)} onClick=${() => open(after(found, current))}>${SIGNS[verdict]} ${found.length} ${verdict}</button> `;
     })}
   </p>`;
 }
@@ -112,12 +132,13 @@ function Counts({ statements, current, open }) {
 /** @param {any} props */
 function Statement({ report, place, number, leaf }) {
   const statement = report.statements[number];
-  const sources = statement.claims.flatMap((/** @type {any} */ claim) => claim.sources.map((/** @type {any} */ source) => ({ ...source, isDecisive: claim.verdict === statement.verdict && source.verdict === claim.verdict })));
-  const shown = sources.find((/** @type {any} */ each) => each.leaf === leaf) || sources.find((/** @type {any} */ each) => each.isDecisive) || sources[0];
+  const claims = [...statement.claims].sort((one, other) => VERDICTS.indexOf(one.verdict) - VERDICTS.indexOf(other.verdict));
+  const sources = claims.flatMap((claim) => claim.sources);
+  const shown = sources.find((each) => each.leaf === leaf) || sources.find((each) => each.verdict === claims[0].verdict) || sources[0];
   return html`
     ${!statement.checkable && html`<p class="notice">This needs no source.</p>`}
-    ${statement.claims.map(
-      (/** @type {any} */ claim) => html`
+    ${claims.map(
+      (claim) => html`
         <blockquote class="claim">${claim.claim}</blockquote>
         <p><span class=${classOf(claim.verdict)}>${SIGNS[claim.verdict]} ${claim.verdict}</span></p>
         <ol class="sources">
@@ -126,26 +147,26 @@ function Statement({ report, place, number, leaf }) {
               <a href=${at(place, number, source.leaf)} aria-current=${source === shown ? "true" : undefined}>${source.verdict}</a>${" "}
               <${OutsideLink} href=${source.page}><bdi>${source.page}</bdi><//>
               ${source.depth !== "nothing" && html`<span class="where">${source.depth}</span>`}
-              ${source.quote && html`<p class="quote"><q>${source.quote}</q></p>`}
+              ${source.quote && html`<${Quote} quote=${{ text: source.quote, match: source.quote_match }} />`}
               ${source.reason && html`<p class="why">${source.reason}</p>`}
             </li>`,
           )}
         </ol>
       `,
     )}
-    ${shown && html`<${PageOf} key=${shown.leaf} report=${report} leaf=${shown.leaf} />`}
+    ${shown && html`<${PageOf} key=${shown.leaf} report=${report} source=${shown} />`}
   `;
 }
 
-/** The page that a leaf was judged by, with the quotation marked. @param {any} props */
-function PageOf({ report, leaf }) {
+/** The page of a source, with the quotation marked. @param {any} props */
+function PageOf({ report, source }) {
   const { agent, task, answer } = report;
   const { data, error } = useData("answer", { agent, task, answer });
   if (!data) return html`<${Waiting} error=${error} />`;
-  const row = data.trees.flat().find((/** @type {any} */ each) => each.id === leaf);
+  const row = data.trees.flat().find((/** @type {any} */ each) => each.id === source.leaf);
   const check = row?.evidence?.pages?.at(-1);
   if (!check) return null;
-  const quote = check.votes.find((/** @type {any} */ vote) => vote.quote && vote.supported === (check.outcome === "supported"))?.quote;
+  const quote = check.votes.find((/** @type {any} */ vote) => vote.quote?.text === source.quote)?.quote;
   return html`<${CheckedPage} ...${{ agent, task, check, quote }} />`;
 }
 

@@ -99,12 +99,7 @@ function Votes({ votes, check, steps, evidence }) {
               <span class="where">trial ${vote.trial}</span>
             </p>
             <p class="pre">${vote.declined || vote.reasoning}</p>
-            ${
-              vote.quote &&
-              html`<p class=${`quote ${vote.quote.match}`}>
-                <q>${vote.quote.text}</q> <span class="where">${QUOTES[/** @type {keyof QUOTES} */ (vote.quote.match)]}</span>
-              </p>`
-            }
+            ${vote.quote && html`<${Quote} quote=${vote.quote} />`}
             ${vote.judgment && html`<${Messages} ...${{ judgment: vote.judgment, steps, check }} />`}
           </li>`,
       )}
@@ -116,6 +111,11 @@ const QUOTES = {
   approximate: "nearly found in the text",
   not_found: "not found in the text",
 };
+
+/** Words that the judge quotes, and whether the page has them. @param {{quote: {text: string, match: keyof QUOTES}}} props */
+export function Quote({ quote }) {
+  return html`<p class=${`quote ${quote.match}`}><q>${quote.text}</q> <span class="where">${QUOTES[quote.match]}</span></p>`;
+}
 
 /** @param {any} props */
 function Messages({ judgment, steps }) {

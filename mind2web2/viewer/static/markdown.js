@@ -12,7 +12,7 @@ const TAGS = new Set(
  * @param {{tree: any[], mark?: Mark}} props
  */
 export function Markdown({ tree, mark }) {
-  return html`<div class="markdown">${tree.map((node) => element(node, mark))}</div>`;
+  return html`<div class="markdown">${tree.map((node) => html`<div dir="auto">${element(node, mark)}</div>`)}</div>`;
 }
 
 /** @param {any} node @param {Mark} [mark] @returns {any} */

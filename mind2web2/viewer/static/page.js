@@ -30,7 +30,9 @@ export function PageView({ page, quote }) {
 function PageText({ text, quote }) {
   const mark = useRef(/** @type {HTMLElement | null} */ (null));
   useEffect(() => {
-    if (mark.current) scrollTo(mark.current);
+    // Only the text moves: the claim and the verdict stay in sight.
+    const pane = mark.current?.parentElement;
+    if (pane) pane.scrollTop = (mark.current?.offsetTop ?? 0) - pane.clientHeight / 3;
   }, [text, quote?.start]);
   if (!text.trim()) return html`<p class="notice">The page has no text; the judge saw its pictures.</p>`;
   if (!quote || quote.start === null || quote.start === undefined) {
@@ -39,17 +41,6 @@ function PageText({ text, quote }) {
   // Places count Unicode characters, as Python does; strings here count UTF-16 units.
   const [start, end] = [unitAt(text, quote.start), unitAt(text, quote.end)];
   return html`<pre class="page-text" tabindex="0">${text.slice(0, start)}<mark ref=${mark}>${text.slice(start, end)}</mark>${text.slice(end)}</pre>`;
-}
-
-/**
- * Scroll to a passage within its pane, and the window only where that shows the passage no more.
- * @param {HTMLElement} passage
- */
-function scrollTo(passage) {
-  const pane = passage.closest(".beside");
-  if (!pane) return;
-  pane.scrollTop += passage.getBoundingClientRect().top - pane.getBoundingClientRect().top - pane.clientHeight / 3;
-  passage.scrollIntoView({ block: "nearest" });
 }
 
 /** @param {string} text @param {number} characters */

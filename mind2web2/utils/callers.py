@@ -30,7 +30,9 @@ _SYSTEM = (
     "/usr/local/lib",
     "/usr/local/share",
 )
-_PYTHON = ("stdlib", "platstdlib", "purelib", "platlib")
+# Known before a script's process is forked: each pass would look them up again.
+_PYTHON = [sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")]
+_INSTALLED = (*_PYTHON, *map(os.path.realpath, _PYTHON), _PACKAGE_FOLDER, *_SYSTEM)
 _SITE_FOLDERS = frozenset({"site-packages", "dist-packages"})
 
 Caller = Literal["own", "script", "other"]
@@ -69,15 +71,9 @@ def is_own(path: str) -> bool:
 @lru_cache(maxsize=4096)
 def is_installed(path: str) -> bool:
     """Tell whether a file is of Python, of a package (this one too) or of the system."""
-    if any(_is_under(path, folder) for folder in (*_python_folders(), _PACKAGE_FOLDER, *_SYSTEM)):
+    if any(_is_under(path, folder) for folder in _INSTALLED):
         return True
     return not _SITE_FOLDERS.isdisjoint(Path(path).parts)
-
-
-@lru_cache(maxsize=1)
-def _python_folders() -> tuple[str, ...]:
-    folders = [sysconfig.get_path(name) for name in _PYTHON]
-    return tuple({*folders, *(str(Path(folder).resolve()) for folder in folders)})
 
 
 def _is_under(path: str, folder: str) -> bool:

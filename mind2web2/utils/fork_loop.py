@@ -17,7 +17,7 @@ import socket
 import struct
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NoReturn
 
@@ -50,7 +50,7 @@ class _Child:
     liveness: socket.socket
     memory_bytes: int
     is_too_large: bool = False
-    check_s: float = 0.0
+    check_s: float = field(default_factory=lambda: time.monotonic() + _CHECK_EVERY_S)
     kill_s: float = math.inf
 
     def check(self, now_s: float) -> None:

@@ -6,6 +6,7 @@ The run has the keys, the pages, the judgment store and the rate limiter.
 from __future__ import annotations
 
 import asyncio
+import codecs
 import gc
 import logging
 import os
@@ -85,7 +86,7 @@ def _load_all() -> None:
     prepare(HomeJob, PassJob, Reply, *REPLIES)
     # Each pass would otherwise compile the signs and load the codec.
     address_flags("")
-    b"".decode("utf-8-sig")
+    codecs.lookup("utf-8-sig")
     # time_machine loads pytest where it is installed, which takes longer than all the rest.
     sys.modules.setdefault("pytest", None)  # type: ignore[arg-type]  # as the import system has it
     import_module("time_machine")

@@ -47,6 +47,8 @@ from mind2web2_check.verdicts import StatementVerdict, verdicts_of
 
 # In the folder of a check: the report with its verdicts, for a browser.
 PAGE_NAME = "report.html"
+# In the folder of an agent's answers.
+_ANSWER_PATH = f"{TASK}/{ANSWER}.md"
 _INTERRUPTED = 130
 _STOPPED = "the check was stopped before"
 _NO_HOST = "not opened: no host of the public web was found, so this machine may be offline"
@@ -84,7 +86,7 @@ class Check:
     def write(self) -> None:
         """Write the report as the answer that is evaluated."""
         _write(self.folder / PATH_NAME, path_from(self.folder, self.file))
-        _write(self.project.paths.answers_root / self.name / TASK / f"{ANSWER}.md", self.text)
+        _write(self.project.paths.answers_root / self.name / _ANSWER_PATH, self.text)
 
     def settings(self, settings: RunSettings) -> RunSettings:
         """Return the settings of the evaluation."""
@@ -117,7 +119,7 @@ class Check:
         """Return what the newest result says, or without one that nothing is judged."""
         found = self.results.newest(TASK, ANSWER)
         result = found.content if found else ResultFile()
-        return self._with_pages(verdicts_of(self.read, result), result.judge_model)
+        return self.with_pages(verdicts_of(self.read, result), result.judge_model)
 
     def findings_so_far(self, settings: RunSettings, why: str) -> CheckedReport:
         """Return the verdicts of a check that was stopped, from the judgments up to then.
@@ -146,9 +148,10 @@ class Check:
         verdicts = verdicts_of(
             self.read, again.result or ResultFile(), missing.union(again.missing), why
         )
-        return self._with_pages(verdicts, None)
+        return self.with_pages(verdicts, None)
 
-    def _with_pages(self, statements: list[StatementVerdict], judge: str | None) -> CheckedReport:
+    def with_pages(self, statements: list[StatementVerdict], judge: str | None) -> CheckedReport:
+        """Return all that was found by these verdicts, with what the sources' pages say."""
         report = checked_report(self.name, self.read, statements, judge)
         pages = self.source_pages()
         report.name_pages({page.source: page for page in pages})
@@ -189,12 +192,14 @@ class Check:
         return [replace(page, problem=_NO_HOST) if page.is_invented else page for page in pages]
 
 
-def earlier_findings(name: str, checks: Path) -> CheckedReport | None:
-    """Return what the newest check of a name has found, ``None`` if there is none."""
-    answer = checks / name / "answers" / name / TASK / f"{ANSWER}.md"
-    if not answer.is_file():
-        return None
-    text = read_answer(answer)
+def earlier_names(checks: Path) -> list[str]:
+    """Return the names of the checks in a folder."""
+    return sorted(answer.parents[1].name for answer in checks.glob(f"*/answers/*/{_ANSWER_PATH}"))
+
+
+def earlier_findings(name: str, checks: Path) -> CheckedReport:
+    """Return what the newest check of a name has found."""
+    text = read_answer(checks / name / "answers" / name / _ANSWER_PATH)
     return Check(name, text, read_report(text), checks / name).findings()
 
 

@@ -172,7 +172,7 @@ def _add_claims(junit: JUnitReport, found: CheckedReport) -> None:
         (f"{statement.start}-{number}", claim)
         for statement in found.statements
         for number, claim in enumerate(statement.claims)
-        if statement.checkable and claim.sources
+        if claim.sources
     ]
     for name, claim in claims:
         junit.add(

@@ -30,7 +30,7 @@ Verdict = Literal[
 # A claim with several sources gets the first of these verdicts that any of them gives.
 ORDER: tuple[Verdict, ...] = get_args(Verdict)
 # The judge is asked to begin so (rubric.py).
-_QUALIFIED = "QUALIFIED"
+_QUALIFIED = re.compile(r"^[\s*\"]*QUALIFIED\b[\s*\":.,-]*")
 Depth = Literal["full text", "abstract", "stand-in", "nothing"]
 _ABSTRACT = re.compile(
     r"//(?:www\.)?(?:pubmed\.ncbi|arxiv\.org/abs/|europepmc\.org/article/med/|papers\.ssrn|clinicaltrials)"
@@ -224,7 +224,7 @@ def _of_page(leaf: WrittenNode) -> dict[str, object]:
         "verdict": _verdict(leaf),
         "quote": decisive.quote and decisive.quote.text,
         "quote_match": decisive.quote and decisive.quote.match,
-        "reason": decisive.reasoning,
+        "reason": _QUALIFIED.sub("", decisive.reasoning),
         "depth": "abstract" if _ABSTRACT.search(check.url) else "full text",
     }
 
@@ -254,5 +254,5 @@ def _verdict(leaf: WrittenNode) -> Verdict:
     quoting = [vote for vote in against if vote.quotes_page]
     if 2 * len(quoting) <= len(against):
         return "not there"
-    qualifying = [vote for vote in quoting if vote.reasoning.lstrip(' *"').startswith(_QUALIFIED)]
+    qualifying = [vote for vote in quoting if _QUALIFIED.match(vote.reasoning)]
     return "qualified" if 2 * len(qualifying) > len(quoting) else "contradicted"

@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from mind2web2 import NoScore, Scorer
-from mind2web2.plugin import RunSettings, UsageError, check_name, settings_of, uniform_text
-from mind2web2_check.checking import Check, earlier_findings
+from mind2web2.plugin import RunSettings, UsageError, settings_of, uniform_text
+from mind2web2_check.checking import Check, earlier_findings, earlier_names
 from mind2web2_check.findings import CheckedReport
 from mind2web2_check.outputs import findings_text
 from mind2web2_check.scoring import TASK, check_report
@@ -45,17 +45,27 @@ class Tools:
 
         Each claim has a verdict, its pages with quotation and depth of reading, and what to change.
         """
-        found = await check_report(self.scorer, report)
+        found = await self._found(report)
         if isinstance(found, NoScore):
             reason = {"error": found.reason, "kind": found.kind}
             so_far = await asyncio.to_thread(self._so_far, report, found.reason)
             return reason | so_far.model_dump(mode="json")
         return found.model_dump(mode="json")
 
+    async def _found(self, report: str) -> CheckedReport | NoScore:
+        found = await check_report(self.scorer, report)
+        if isinstance(found, NoScore):
+            return found
+        check = self._check(report)
+        return await asyncio.to_thread(check.with_pages, found.statements, found.judge)
+
+    def _check(self, report: str) -> Check:
+        text = uniform_text(report)
+        return replace(self._own, text=text, read=read_report(text))
+
     def _so_far(self, report: str, why: str) -> CheckedReport:
         """Return what was judged before the judge failed or the budget was spent."""
-        text = uniform_text(report)
-        check = replace(self._own, text=text, read=read_report(text))
+        check = self._check(report)
         with self._writing:
             check.write()
             return check.findings_so_far(self._settings, why)
@@ -63,19 +73,19 @@ class Tools:
     async def verify_claim(self, claim: str, url: str) -> dict[str, Any]:
         """Check one claim, a sentence, by the page at an address."""
         sentence = " ".join(claim.split()).rstrip(".")
-        found = await check_report(self.scorer, f"- {sentence} (<{url}>).\n")
+        found = await self._found(f"- {sentence} (<{url}>).\n")
         if isinstance(found, NoScore):
             return {"error": found.reason, "kind": found.kind}
-        if not found.statements or not found.statements[0].claims[0].sources:
-            return {"error": f"{url} is not a web address, or the claim has no words"}
+        if len(found.statements) != 1 or not found.statements[0].sources:
+            return {"error": f"give one sentence, and a web address that begins with http: {url}"}
         return found.statements[0].model_dump(mode="json")
 
     def show(self, name: str) -> str:
         """Return what an earlier ``mind2web2 check`` of this name has found, as text."""
-        found = earlier_findings(check_name("check", name), self._checks)
-        if found is None:
-            return f"no check of this name in {self._checks}"
-        return "\n".join(findings_text(found))
+        names = earlier_names(self._checks)
+        if name not in names:
+            return f"no check of this name in {self._checks}. Found: {', '.join(names)}"
+        return "\n".join(findings_text(earlier_findings(name, self._checks)))
 
 
 def run(options: argparse.Namespace) -> int:

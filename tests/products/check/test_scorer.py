@@ -100,3 +100,48 @@ async def test_an_agent_verifies_a_claim(
     found = json.loads(reply.content[0].text)
     assert found["verdict"] == "contradicted"
     assert found["claims"][0]["change"].startswith("Correct the claim by the quotation")
+
+
+async def test_the_tools_say_of_pages_what_the_command_says(
+    servers: tuple[JudgeServer, LocalHttp], tmp_path: Path
+) -> None:
+    judge, site = servers
+    settings = RunSettings(judge_base_url=judge.base_url, allow_private_network=True)
+    tools = Tools(settings, tmp_path, tmp_path / "own")
+    report = (
+        f"Gold was found (https://no-such-host.invalid/a).\n\nIt rained twice ({site.url}/gone)."
+    )
+    async with tools.scorer:
+        found = await tools.check_report(report)
+        claim = await tools.verify_claim("Gold was found", "https://no-such-host.invalid/a")
+        two = await tools.verify_claim("It rained a lot. It snowed a lot.", f"{site.url}/dam")
+    reasons = [each["claims"][0]["sources"][0]["reason"] for each in (*found["statements"], claim)]
+    assert [reason.partition(":")[0] for reason in reasons] == ["not opened", "dead", "not opened"]
+    assert two["error"].startswith("give one sentence")
+
+
+def test_a_check_that_is_not_there_is_answered_by_the_names_of_those_that_are(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "dams/answers/dams/report").mkdir(parents=True)
+    (tmp_path / "dams/answers/dams/report/answer_1.md").write_text("Rain fell.")
+    tools = Tools(RunSettings(), tmp_path, tmp_path / "own")
+    for name in ("mills", "../dams", ""):
+        assert tools.show(name).endswith("Found: dams")
+    assert "no claim was found" in tools.show("dams")
+
+
+async def test_a_claim_that_a_page_limits_is_qualified_and_has_the_reason_alone(
+    tmp_path: Path,
+) -> None:
+    def limited(body: dict) -> dict:
+        reply = judged(body)
+        return reply | {"reasoning": "**QUALIFIED**: of one dam."} if "result" in reply else reply
+
+    with JudgeServer(reply=limited) as judge, LocalHttp(page) as site:
+        settings = RunSettings(judge_base_url=judge.base_url, allow_private_network=True)
+        tools = Tools(settings, tmp_path, tmp_path / "own")
+        async with tools.scorer:
+            found = await tools.verify_claim("The Ayr Dam was built in 1940", f"{site.url}/dam")
+    assert found["verdict"] == "qualified"
+    assert found["claims"][0]["sources"][0]["reason"] == "of one dam."

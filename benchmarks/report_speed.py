@@ -1,6 +1,6 @@
 """Processor time and memory to read reports of a megabyte, by their shape.
 
-uv run python benchmarks/report_speed.py [SHAPE ...]
+PYTHONPATH=tests uv run --group dev python benchmarks/report_speed.py [SHAPE ...]
 """
 
 from __future__ import annotations
@@ -8,13 +8,16 @@ from __future__ import annotations
 import random
 import resource
 import sys
+import tempfile
 import time
 from collections.abc import Callable
+from pathlib import Path
 
+from fixtures.report_files import write_pdf
+from markdown_it import MarkdownIt
 from report_grid import RAISED
 
-from mind2web2_check.html_text import html_text
-from mind2web2_check.statements import read_report
+from mind2web2_check.inputs import reading
 
 CHARS = 950_000
 _WORDS = ("the", "ferry", "carries", "people", "over", "lake", "winter", "stone", "bridge", "crew")
@@ -63,7 +66,23 @@ def _page() -> str:
     return f"<html><body>{_long(_note, '')}<ol>{notes}</ol>"
 
 
-SHAPES: dict[str, Callable[[], str]] = {
+def _section(draw: random.Random) -> str:
+    paragraphs = (" ".join(f"{_said(draw)} {_mark(draw)}." for _ in range(5)) for _ in range(6))
+    items = "\n".join(f"- {_said(draw)} {_mark(draw)}." for _ in range(4))
+    rows = "\n".join(f"| {_said(draw)} | {draw.randint(1, 99)} | {_mark(draw)} |" for _ in range(4))
+    table = f"| Finding | Tons | Source |\n|---|---|---|\n{rows}"
+    return "\n\n".join(["## A part", *paragraphs, items, table, _link(draw)])
+
+
+def _printed() -> bytes:
+    text = _long(_section, "\n\n") + "\n\n" + _list().replace("\n", "\n\n")
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "report"
+        write_pdf(path, MarkdownIt().enable("table").render(text))
+        return path.read_bytes()
+
+
+SHAPES: dict[str, Callable[[], str | bytes]] = {
     "prose": lambda: _prose(" [{}].".format),
     "glued numbers": lambda: _prose(".{}".format),
     "raised numbers": lambda: _prose(lambda number: f".{number}".translate(RAISED)),
@@ -76,15 +95,17 @@ SHAPES: dict[str, Callable[[], str]] = {
         + f"\n\n{_list()}"
     ),
     "page": _page,
+    "printed": _printed,
 }
 
 
 def main(names: list[str]) -> None:
     """Print the figures of each shape."""
     for name in names or SHAPES:
-        text = SHAPES[name]()
+        report = SHAPES[name]()
+        data = report if isinstance(report, bytes) else report.encode()
         began_s = time.process_time()
-        read = read_report(html_text(text) if name == "page" else text)
+        _, read = reading(data, "report")
         seconds = time.process_time() - began_s
         memory_mb = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
         sys.stdout.write(

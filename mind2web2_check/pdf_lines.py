@@ -1,0 +1,229 @@
+"""Lines of a PDF's page, and the paragraphs, headings and rows that they form."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from statistics import median
+
+from mind2web2_check.pdf_words import CJK, Page, Word
+
+# A program that prints a page adds its date, title, address and number.
+_MARGIN = re.compile(
+    r"\s*|\s*(?:page\s*)?\d{1,4}(?:\s*(?:/|of)\s*\d{1,4})?\s*|(?:https?|file)://\S+\s+\d+/\d+\s*"
+    r"|\d{1,4}[/.-]\d{1,2}[/.-]\d{2,4},? \d{1,2}:\d{2}.*",
+    re.IGNORECASE,
+)
+MARKER = re.compile(r"\s*(?:[•◦▪‣●○■–]|[\[(]?\w{1,4}[.)\]])\s*")
+URL = re.compile(r"(?:https?://|www\.|doi\.org/|\b10\.\d{4,9}/)\S*$", re.IGNORECASE)
+URL_REST = re.compile(r"(?!https?:|www\.|[\[(]?\^?\d{1,4}[\]).])\S*[/.?=&_%#~\d-]\S")
+_SMALLER = 0.85
+_WIDE_GAP, _CELL_GAP, _MAX_ROW_LINES, _RISE = 0.8, 0.05, 8, 0.15
+_SAME_LEFT = 1.0
+_LEAST_GAP, _USUAL_GAP, _MOST_GAP = 0.7, 1.2, 2.5
+
+
+@dataclass(slots=True)
+class Line:
+    """Words on one baseline without a wide gap between them."""
+
+    words: list[Word]
+    baseline: float
+    height: float
+
+    @property
+    def left(self) -> float:
+        """Where it begins."""
+        return self.words[0].left
+
+    @property
+    def right(self) -> float:
+        """Where it ends."""
+        return self.words[-1].right
+
+    @property
+    def text(self) -> str:
+        """What it says."""
+        return "".join(word.space + word.text for word in self.words)
+
+    def add(self, word: Word) -> None:
+        """Add a word, which may show that the line began with a raised number."""
+        self.words.append(word)
+        if word.height > self.height / _SMALLER:
+            self.baseline, self.height = word.baseline, word.height
+
+    def mark_raised(self) -> None:
+        """Mark the words that are raised."""
+        is_raised = False
+        for word in self.words:
+            # A hyphen is high in any case.
+            is_mark = word.text.isalnum() or word.text in ("[](),–-" if is_raised else "[](),")
+            is_raised = is_mark and word.bottom - self.baseline > _RISE * self.height
+            word.is_raised = is_raised
+
+    def first_word(self) -> float:
+        """Return how wide the first word is, up to a place where a line may break."""
+        for before, word in pairwise(self.words):
+            if word.space or before.text == "-" or CJK.match(word.text):
+                return before.right - self.left
+        return self.right - self.left
+
+
+@dataclass(slots=True)
+class Part:
+    """A row of cells, each of lines; a paragraph or heading has one cell."""
+
+    cells: list[list[Line]]
+
+    @property
+    def lines(self) -> list[Line]:
+        """The lines of all cells."""
+        return [line for cell in self.cells for line in cell]
+
+    @property
+    def height(self) -> float:
+        """The usual height of a line."""
+        return median(line.height for line in self.lines)
+
+    @property
+    def weight(self) -> int:
+        """How bold the lightest word is."""
+        return min(word.weight for line in self.lines for word in line.words)
+
+
+def parts_of(pages: Sequence[Page]) -> list[list[Part]]:
+    """Return the paragraphs, headings and rows of each page."""
+    read = _without_margins([_lines(page.words) for page in pages])
+    for lines, page in zip(read, pages, strict=True):
+        for line in lines:
+            line.words[:0] = [sign for sign in page.bullets if _is_bullet_of(line, sign)]
+    usual = _usual_gap(read)
+    return [_parts(lines, usual) for lines in read]
+
+
+def _is_bullet_of(line: Line, sign: Word) -> bool:
+    is_level = line.baseline < sign.baseline < line.baseline + line.height / 2
+    is_beside = 0 < line.left - sign.right < line.height
+    return is_level and is_beside
+
+
+def _lines(words: Iterable[Word]) -> list[Line]:
+    """Return the lines in the order of the file; raised and lowered words go on a line."""
+    lines: list[Line] = []
+    for word in words:
+        if lines and _goes_on(lines[-1], word):
+            lines[-1].add(word)
+        else:
+            word.space = ""
+            lines.append(Line([word], word.baseline, word.height))
+    for line in lines:
+        line.mark_raised()
+    return lines
+
+
+def _goes_on(line: Line, word: Word) -> bool:
+    tall = max(line.height, word.height)
+    is_level = abs(word.baseline - line.baseline) < 0.45 * tall
+    is_near = word.left - line.right < _WIDE_GAP * tall or MARKER.fullmatch(line.text) is not None
+    return is_level and is_near
+
+
+def _without_margins(pages: list[list[Line]]) -> list[list[Line]]:
+    """Return the pages without headers and footers: page numbers, and lines that pages repeat."""
+
+    def shape(line: Line) -> tuple[str, int]:
+        return re.sub(r"\d+", "#", line.text), round(line.baseline)
+
+    repeated = Counter(shape(line) for page in pages for line in (*page[:4], *page[4:][-4:]))
+    most = max(1, len(pages) // 3)
+    kept = []
+    for page in pages:
+        order = sorted(page, key=lambda line: line.baseline)
+        outer = (*order[:3], *order[-3:])
+        levels = {round(each.baseline) for each in outer if _MARGIN.fullmatch(each.text)}
+        kept.append(
+            [
+                line
+                for line in page
+                if repeated[shape(line)] <= most and round(line.baseline) not in levels
+            ]
+        )
+    return kept
+
+
+def _usual_gap(pages: Iterable[Sequence[Line]]) -> float:
+    """Return the distance of two lines of a paragraph: the smallest frequent one, in heights."""
+    gaps = [
+        (upper.baseline - lower.baseline) / upper.height
+        for lines in pages
+        for upper, lower in pairwise(lines)
+    ]
+    of_text = sorted(gap for gap in gaps if _LEAST_GAP < gap < _MOST_GAP)
+    return of_text[len(of_text) // 5] if of_text else _USUAL_GAP
+
+
+def _parts(lines: Sequence[Line], usual: float) -> list[Part]:
+    """Return the paragraphs, headings and rows of a page."""
+    parts: list[Part] = []
+    edges = _edges(lines)
+    for line in lines:
+        part = parts[-1] if parts else None
+        if part and _is_next_cell(part, line):
+            part.cells.append([line])
+        elif part and not _begins_part(part, line, edges, usual):
+            part.cells[-1].append(line)
+        else:
+            parts.append(Part([[line]]))
+    return parts
+
+
+def _is_next_cell(part: Part, line: Line) -> bool:
+    """Tell if a line stands beside a part: it is a cell of the same row."""
+    baselines = [each.baseline for each in part.lines]
+    reach = _MAX_ROW_LINES / 2 * line.height if len(baselines) <= _MAX_ROW_LINES else 0.0
+    is_level = min(baselines) - line.height < line.baseline <= max(baselines) + reach
+    right = max(each.right for each in part.cells[-1])
+    return is_level and line.left > right + _CELL_GAP * line.height
+
+
+def _begins_part(part: Part, line: Line, edges: dict[int, float], usual: float) -> bool:
+    """Tell if a line begins a paragraph below another one."""
+    cell = part.cells[-1]
+    last, first = cell[-1], cell[0]
+    gap = (last.baseline - line.baseline) / last.height
+    if not 0 < gap <= 1.3 * usual:
+        return True
+    if len(part.cells) > 1:
+        return abs(line.left - first.left) > line.height
+    label = MARKER.match(line.text)
+    hangs = line.left < last.left - 2 and abs(line.left - first.left) < 1
+    is_entry = label and line.left <= first.left + 1 and MARKER.match(first.text)
+    if is_entry or hangs or line.words[0].is_raised:
+        return True
+    return _was_broken(last, line, edges) and not _is_address(cell, line)
+
+
+def _is_address(lines: Sequence[Line], line: Line) -> bool:
+    """Tell if an address goes on in a line."""
+    written = "".join(each.text for each in lines[-4:])
+    return bool(URL.search(written) and URL_REST.match(line.text))
+
+
+def _edges(lines: Iterable[Line]) -> dict[int, float]:
+    """Return how far lines reach, by where they begin.
+
+    An address that cannot be broken may reach beyond the margin.
+    """
+    rights: dict[int, list[float]] = defaultdict(list)
+    for line in lines:
+        rights[round(line.left / _SAME_LEFT)].append(line.right)
+    return {left: sorted(found)[len(found) * 9 // 10] for left, found in rights.items()}
+
+
+def _was_broken(last: Line, line: Line, edges: dict[int, float]) -> bool:
+    """Tell if the next word had room on the last line, so the text ended there."""
+    room = edges.get(round(last.left / _SAME_LEFT), last.right) - last.right
+    return room > line.first_word() + 0.5 * line.height

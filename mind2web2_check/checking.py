@@ -26,7 +26,7 @@ from mind2web2.plugin import (
     settings_of,
     write_whole,
 )
-from mind2web2_check.figures import Bound
+from mind2web2_check.figures import Bound, Figures
 from mind2web2_check.findings import CheckedReport, checked_report, precision_without
 from mind2web2_check.hints import hints_of
 from mind2web2_check.inputs import PATH_NAME, STANDARD_INPUT, free_name, path_from, report_in
@@ -299,7 +299,7 @@ class _Command:
         for output in self.outputs:
             write_hints(output, found)
             self.console.print_line(f"Written: {output}")
-        return status
+        return max(status, self._failed({}))
 
     def estimate(self, checks: Sequence[Check]) -> int:
         """Print what the reports will cost, and return the exit status."""
@@ -320,13 +320,17 @@ class _Command:
             # The newest result of a check that was stopped may be of another text.
             found = check.findings_so_far(self.settings, why) if why else check.findings()
             print_findings(self.console, found)
-            failures = list(filter(None, (each.failure(found.figures) for each in self.bounds)))
-            for text in failures:
-                self.console.print_line(f"Failed: {text}")
             reports.append(ShownReport(found, check.text, check.project))
-            status = max(status, own_status, int(bool(failures)))
+            status = max(status, own_status, self._failed(found.figures))
         self._write(reports)
         return status
+
+    def _failed(self, figures: Figures) -> int:
+        """Print which bounds the figures do not reach, and return the exit status."""
+        failures = list(filter(None, (each.failure(figures) for each in self.bounds)))
+        for text in failures:
+            self.console.print_line(f"Failed: {text}")
+        return int(bool(failures))
 
     def evaluation(self, check: Check) -> AgentEvaluation:
         """Return the evaluation of a report, which reuses what other reports have asked."""

@@ -44,6 +44,9 @@ class Figure(BaseModel):
         return f"{Estimate(self.value, self.low, self.high)} of {self.of}"
 
 
+Figures = Mapping[FigureName, Figure | None]
+
+
 def _share(hits: int, of: int) -> Figure | None:
     if not of:
         return None
@@ -122,11 +125,11 @@ class Bound:
             raise UsageError(f"--fail_under {text}: write a share from 0 to 1, as precision=.9")
         return cls(name, float(value))
 
-    def failure(self, figures: Mapping[FigureName, Figure | None]) -> str | None:
+    def failure(self, figures: Figures) -> str | None:
         """Return why the figures do not reach the bound, ``None`` if they do."""
         figure = figures.get(self.name)
         if figure is None:
-            return f"{self.name} cannot be computed: no claim has a page that was read"
+            return f"{self.name} cannot be computed: no claim was judged by a page"
         if figure.value < self.least:
             return f"{self.name} is {figure.value:.1%}, below {self.least:.1%}"
         return None

@@ -140,8 +140,8 @@ def check_ending(path: Path, has_judge: bool) -> None:
         raise UsageError(f"-o {path}: name a file that ends in .html, .json or .xml")
     if not has_judge and suffix != ".json":
         raise UsageError(
-            f"-o {path}: without a judge's key, check gives hints only: set the key, or name a "
-            "file that ends in .json"
+            f"-o {path}: without a judge, check gives hints only: set OPENAI_API_KEY, choose "
+            "another judge with --llm_provider, or name a file that ends in .json"
         )
 
 

@@ -159,7 +159,11 @@ def test_without_a_key_the_command_prints_hints(
     )
     assert "Marks without a source: [9]" in printed
     assert printed.splitlines()[0].startswith("For verdicts, name a judge: set OPENAI_API_KEY")
-    project.check("-o", "hints.html", status=2)
+    refused = call(main, "check", "dams.md", "-o", "hints.html")
+    assert (refused.returncode, "set OPENAI_API_KEY" in refused.stderr) == (2, True)
+    bound = ("--fail_under", "precision=.1", "--no_judge")
+    failed = "Failed: precision cannot be computed: no claim was judged by a page"
+    assert project.check(*bound, status=1).splitlines()[-1] == failed
     hints = json.loads(Path("hints.json").read_text())
     assert [(each["kind"], each["statement"], each["detail"].split(":")[0]) for each in hints] == [
         ("dead source", None, "dead"),

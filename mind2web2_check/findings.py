@@ -12,7 +12,7 @@ from mind2web2.plugin import counted
 from mind2web2_check.figures import Figure, FigureName, figures_of
 from mind2web2_check.sources import SourcePage
 from mind2web2_check.statements import ReadReport
-from mind2web2_check.verdicts import ORDER, StatementVerdict, Verdict
+from mind2web2_check.verdicts import ORDER, SourceVerdict, StatementVerdict, Verdict
 
 # As the capture words them: the name does not exist.
 MARKS_WITHOUT_SOURCE = "Marks without a source"
@@ -64,6 +64,11 @@ class CheckedReport(BaseModel):
         return [claim.claim for claim in claims if claim.verdict == "not judged"]
 
     @property
+    def sources(self) -> list[SourceVerdict]:
+        """Return what the pages say about all claims."""
+        return [source for each in self.statements for source in each.sources]
+
+    @property
     def summary(self) -> str:
         """Return the findings in one sentence."""
         checkable = [each for each in self.statements if each.checkable]
@@ -103,7 +108,7 @@ class CheckedReport(BaseModel):
 
     def name_pages(self, pages: Mapping[str, SourcePage]) -> None:
         """Say which copy was read in place of a source, and why a page could not be read."""
-        for source in (source for each in self.statements for source in each.sources):
+        for source in self.sources:
             page = pages[source.source]
             if page.is_stand_in:
                 source.page, source.depth = page.read_at, "stand-in"

@@ -15,7 +15,9 @@ from mind2web2.plugin import (
     write_view,
 )
 from mind2web2_check.findings import CheckedReport
-from mind2web2_check.scoring import ANSWER, TASK
+from mind2web2_check.rubric import page_address
+from mind2web2_check.scoring import TASK
+from mind2web2_check.verdicts import SourceVerdict
 
 # Statements stand between these in the markdown. They are brackets, next to which emphasis is
 # read as next to others.
@@ -43,11 +45,15 @@ async def write_page(path: Path, reports: Sequence[ShownReport]) -> None:
         ResultWriteError: it cannot be written.
     """
     title = ", ".join(report.found.name for report in reports)
-    # A check that was stopped has no result.
-    answers = [
-        (each.project.paths, each.found.name, TASK, ANSWER) for each in reports if each.found.judge
+    pages = [
+        (each.project.paths, each.found.name, TASK, map(_address, each.found.sources))
+        for each in reports
     ]
-    await write_view(path, title, "checked", list(map(_shown, reports)), answers)
+    await write_view(path, title, "checked", list(map(_shown, reports)), pages)
+
+
+def _address(source: SourceVerdict) -> str:
+    return page_address(source.source)
 
 
 def _shown(report: ShownReport) -> dict[str, Any]:
@@ -55,10 +61,10 @@ def _shown(report: ShownReport) -> dict[str, Any]:
     return {
         "agent": found.name,
         "task": TASK,
-        "answer": ANSWER,
         "summary": found.summary,
         "markdown": _marked_tree(found, report.text),
         "statements": [each.model_dump(mode="json") for each in found.statements],
+        "checks": {source.leaf: source.check for source in found.sources},
         "figures": list(found.figure_rows()),
         "lists": list(map(list, found.name_lists())),
     }

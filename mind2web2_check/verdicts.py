@@ -6,9 +6,9 @@ import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from functools import partial
 from operator import attrgetter
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
-from pydantic import BaseModel, computed_field
+from pydantic import BaseModel, Field, computed_field
 
 from mind2web2.plugin import (
     ResultFile,
@@ -51,6 +51,8 @@ class SourceVerdict(BaseModel):
         reason: the judge's, or why the page is unavailable, or why it was not judged.
         depth: how much of the source was read: its page, only an abstract by the address, or a
             copy, landing page or other stand-in.
+        check: what the judge was shown of the page, and its votes, as the viewer has them;
+            ``None`` if the page was not judged.
     """
 
     source: str
@@ -61,6 +63,7 @@ class SourceVerdict(BaseModel):
     reason: str = ""
     leaf: str = ""
     depth: Depth = "nothing"
+    check: dict[str, Any] | None = Field(default=None, exclude=True, repr=False)
 
 
 # What a writer can do about each verdict.
@@ -213,14 +216,14 @@ _UNREADABLE = {
 
 def _of_page(leaf: WrittenNode) -> dict[str, object]:
     check = leaf.grounds.pages[-1]
+    found: dict[str, object] = {"page": check.url, "check": check.model_dump(mode="json")}
     unreadable = _unreadable(leaf)
     if unreadable is not None:
-        return {"page": check.url, "verdict": "page unavailable", "reason": unreadable}
+        return found | {"verdict": "page unavailable", "reason": unreadable}
     votes = [vote for vote in check.votes if vote.supported is (check.outcome == "supported")]
     # The first one that quotes the page decides.
     decisive = max(votes, key=attrgetter("quotes_page"))
-    return {
-        "page": check.url,
+    return found | {
         "verdict": _verdict(leaf),
         "quote": decisive.quote and decisive.quote.text,
         "quote_match": decisive.quote and decisive.quote.match,

@@ -61,14 +61,14 @@ async def write_view(
     title: str,
     view: str,
     data: object,
-    answers: Iterable[tuple[PathConfig, str, str, str]],
+    pages: Iterable[tuple[PathConfig, str, str, Iterable[str]]],
 ) -> None:
-    """Write a file that shows one view, with answers and the texts of the pages that they cite.
+    """Write a file that shows one view, with the texts of pages.
 
     Args:
         view: its name in the front end.
         data: what it shows, as JSON has it.
-        answers: with the folders of each: agent, task, and the answer's name without ``.md``.
+        pages: their addresses, with the folders, the agent and the task that they belong to.
 
     Raises:
         ResultWriteError: it cannot be written.
@@ -76,9 +76,9 @@ async def write_view(
 
     async def blocks() -> AsyncIterator[Block]:
         yield [view], pack(data)
-        for paths, *key in answers:
-            content = ReportContent(most_picture_bytes=0)
-            async for block in answer_blocks(Catalog(paths), [AnswerKey(*key)], content):
+        for paths, agent, task, urls in pages:
+            keys = [PageKey(agent, task, url) for url in dict.fromkeys(urls)]
+            async for block in _page_blocks(StoredPages(paths), keys, most_picture_bytes=0):
                 yield block
 
     await _write_file(path, title, blocks(), view)
@@ -149,15 +149,22 @@ async def answer_blocks(
         )
     if content.pages:
         stored = StoredPages(catalog.paths)
-        for page in pages:
-            shown = await stored.page(page)
-            yield ["page", page.agent, page.task, page.url], pack(shown)
-            left = content.most_picture_bytes
-            for name in shown["images"]:
-                image = await stored.image(page, name)
-                left -= len(image)
-                if left >= 0:
-                    yield ["image", page.agent, name, page.task, page.url], image
+        async for block in _page_blocks(stored, pages, content.most_picture_bytes):
+            yield block
+
+
+async def _page_blocks(
+    stored: StoredPages, pages: Iterable[PageKey], most_picture_bytes: int
+) -> AsyncIterator[Block]:
+    for page in pages:
+        shown = await stored.page(page)
+        yield ["page", page.agent, page.task, page.url], pack(shown)
+        left = most_picture_bytes
+        for name in shown["images"]:
+            image = await stored.image(page, name)
+            left -= len(image)
+            if left >= 0:
+                yield ["image", page.agent, name, page.task, page.url], image
 
 
 def _about(overview: Json, content: ReportContent) -> Json:
@@ -209,9 +216,10 @@ def _doubts(catalog: Catalog, content: ReportContent) -> Json:
 
 
 def _cited_pages(key: AnswerKey, result: LoadedResult | None) -> list[PageKey]:
-    trees = () if result is None else result.content.trees
-    urls = [check.url for tree in trees for node in tree.walk() for check in node.grounds.pages]
-    return [PageKey(key.agent, key.task, url) for url in urls]
+    leaves = () if result is None else result.content.leaves()
+    return [
+        PageKey(key.agent, key.task, check.url) for leaf in leaves for check in leaf.grounds.pages
+    ]
 
 
 def pack(value: object) -> bytes:

@@ -160,11 +160,8 @@ function Statement({ report, place, number, leaf }) {
 
 /** The page of a source, with the quotation marked. @param {any} props */
 function PageOf({ report, source }) {
-  const { agent, task, answer } = report;
-  const { data, error } = useData("answer", { agent, task, answer });
-  if (!data) return html`<${Waiting} error=${error} />`;
-  const row = data.trees.flat().find((/** @type {any} */ each) => each.id === source.leaf);
-  const check = row?.evidence?.pages?.at(-1);
+  const { agent, task, checks } = report;
+  const check = checks[source.leaf];
   if (!check) return null;
   const quote = check.votes.find((/** @type {any} */ vote) => vote.quote?.text === source.quote)?.quote;
   return html`<${CheckedPage} ...${{ agent, task, check, quote }} />`;

@@ -261,11 +261,10 @@ def _print_quality(console: PlainConsole, quality: Quality) -> None:
         )
     usage = check.judge.usage
     used, reused = usage.asked + usage.reused, usage.reused.judgments
-    cost = "price unknown" if used.cost_usd is None else dollars(used.cost_usd)
     console.print_line(
         f"{counted(used.judgments, 'judgment')}, {used.input_tokens:,} tokens in, "
-        f"{used.output_tokens:,} out, {cost}. {reused:,} of them were stored and cost nothing now. "
-        f"Took {check.seconds:.0f} s.",
+        f"{used.output_tokens:,} out, {dollars(used.cost_usd)}. "
+        f"{reused:,} of them were stored and cost nothing now. Took {check.seconds:.0f} s.",
     )
 
 

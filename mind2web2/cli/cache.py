@@ -310,11 +310,10 @@ def _print_asking(run: _Run, not_judged: int) -> None:
     if replies:
         tokens = sum((reply.usage for reply in replies), Usage())
         cost_usd = total_price_usd((reply.usage for reply in replies), model or "")
-        cost = "price unknown" if cost_usd is None else dollars(cost_usd)
         run.console.print_line(
             f"Asked {model} for links written as plain words in {counted(len(replies), 'answer')}: "
             f"{counted(sum(reply.attempts for reply in replies), 'request')}, "
-            f"{tokens.input_tokens:,} tokens in, {tokens.output_tokens:,} out, {cost}.",
+            f"{tokens.input_tokens:,} tokens in, {tokens.output_tokens:,} out, {dollars(cost_usd)}.",
         )
     run.replies.clear()
     if not_judged:

@@ -21,7 +21,7 @@ from mind2web2.judge.usage import RunUsage
 from mind2web2.runs.answer import AnswerOutcome
 from mind2web2.runs.run import RunProgress
 from mind2web2.runs.settings import RunSettings
-from mind2web2.utils.text import counted, dollars, number
+from mind2web2.utils.text import counted, number
 
 _REFRESH_S = 0.25
 # Off a terminal, a line with the totals this often.
@@ -145,13 +145,13 @@ class RunDisplay(LiveDisplay):
         more = f" and {len(names) - _NAMES_SHOWN} more" if len(names) > _NAMES_SHOWN else ""
         return Group(
             progress_bar(done, total, "answers", *parts),
-            Text(totals_text(self._usage)),
+            Text(self._usage.in_words()),
             Text(", ".join(names[:_NAMES_SHOWN]) + more, style="dim"),
         )
 
     def totals_line(self) -> str:
         """Return the judge's use so far, and the time."""
-        return f"{self._count()} so far: {totals_text(self._usage)}; {self._time_text()}"
+        return f"{self._count()} so far: {self._usage.in_words()}; {self._time_text()}"
 
     def _time_text(self) -> str:
         judged = sum(not outcome.reused for outcome in self._progress.outcomes)
@@ -185,19 +185,6 @@ def progress_bar(done: int, total: int, noun: str, *parts: str) -> RenderableTyp
         *parts,
     )
     return bar
-
-
-def totals_text(usage: RunUsage) -> str:
-    """Return the judge's use so far in one line."""
-    asked, reused = usage.total().asked, usage.total().reused.judgments
-    tokens = asked.input_tokens + asked.output_tokens
-    cost = "price unknown" if asked.cost_usd is None else dollars(asked.cost_usd)
-    counts = (
-        f"{counted(asked.judgments, 'judgment')} asked, {reused:,} reused, {tokens:,} "
-        f"tokens, {cost}"
-    )
-    parts = (counts, usage.slowdown.in_words(), usage.retries.in_words())
-    return "; ".join(part for part in parts if part)
 
 
 def unreported_text(usage: RunUsage) -> str | None:

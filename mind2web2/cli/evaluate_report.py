@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from mind2web2.analysis.summaries import merge_all_results, summarise_answers
 from mind2web2.cli.console import PlainConsole
-from mind2web2.cli.displays import duration_text, totals_text, unreported_text
+from mind2web2.cli.displays import duration_text, unreported_text
 from mind2web2.cli.evaluation_plan import OVERWRITE_CONTINUED, EndedRun
 from mind2web2.cli.options import load_function
 from mind2web2.cli.results.tables import print_metrics, removed_tasks_text
@@ -158,7 +158,7 @@ def _cost_lines(run: EndedRun) -> Iterator[str]:
     texts = (unreported_text(judge.usage), _unused_text(judge.spent_for_nothing))
     if not run.plan.is_quiet:
         yield from filter(None, texts)
-    yield f"{judge.in_words()}. {totals_text(judge.usage)}."
+    yield f"{judge.in_words()}. {judge.usage.in_words()}."
     if judge.budget is not None:
         yield _budget_text(judge.budget, run.plan.settings.overwrite)
 

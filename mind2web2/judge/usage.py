@@ -8,6 +8,7 @@ from functools import partial
 from typing import TypedDict
 
 from mind2web2.llm_client.chat import Retries, Slowdown, Usage
+from mind2web2.utils.text import counted, dollars
 
 
 class UsageEntry(TypedDict):
@@ -67,6 +68,16 @@ class RunUsage:
     def total(self) -> TaskUsage:
         """Return the usage of all tasks together."""
         return sum(self.tasks.values(), TaskUsage())
+
+    def in_words(self) -> str:
+        """Return the judge's use so far in one line."""
+        asked, reused = self.total().asked, self.total().reused.judgments
+        tokens = asked.input_tokens + asked.output_tokens
+        counts = (
+            f"{counted(asked.judgments, 'judgment')} asked, {reused:,} reused, {tokens:,} "
+            f"tokens, {dollars(asked.cost_usd)}"
+        )
+        return "; ".join(filter(None, (counts, self.slowdown.in_words(), self.retries.in_words())))
 
 
 def _as_json(usage: Usage) -> UsageEntry:

@@ -67,9 +67,8 @@ def openai_connection(
     service = checked_service(provider.provider, address, {key.name: key.value})
     if not key.value and str(urlsplit(provider.default).hostname) in address.value:
         raise UsageError(
-            f"no judge key: set {provider.key_name}. If your server needs no key, give "
-            "--judge_base_url or "
-            f"set {provider.address_name}"
+            f"no judge key: set {provider.key_name}. If your server needs no key, set "
+            f"{provider.address_name} to its address"
         )
     accounts = {name: variable(name) for name in _ACCOUNT_HEADERS.values()}
     check_keys(accounts)

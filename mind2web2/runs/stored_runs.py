@@ -25,6 +25,7 @@ from mind2web2.judge.spec import replaying
 from mind2web2.judge.store import STORE_NAME, JudgmentStore
 from mind2web2.judge.tokens import REPLY_TOKENS, request_tokens
 from mind2web2.judge.transfer import EXPORT_SUFFIX, merged_store
+from mind2web2.judge.usage import RunUsage
 from mind2web2.llm_client.chat import ChatReply, ChatRequest, Usage
 from mind2web2.llm_client.prices import price_usd
 from mind2web2.pages.cache import CacheFileSys
@@ -158,6 +159,14 @@ class StoredRuns(ScriptRuns):
                 if record.provider != REPLAY
             }
             yield cls(folder, store, asked, asking.max_llm_requests)
+
+    @property
+    def usage(self) -> RunUsage:
+        """Return the usage of all judges that were asked."""
+        usage = RunUsage()
+        for judge in self._judges.values():
+            usage.add(judge.usage)
+        return usage
 
     async def run_again(
         self,

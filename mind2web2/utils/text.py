@@ -97,8 +97,10 @@ def as_unicode_text(text: str) -> str:
     return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
-def dollars(cost_usd: float) -> str:
-    """Return an amount with as many digits as tell something."""
+def dollars(cost_usd: float | None) -> str:
+    """Return an amount with as many digits as tell something; ``None`` is an unknown price."""
+    if cost_usd is None:
+        return "price unknown"
     if math.isnan(cost_usd):
         return "unknown"
     if cost_usd >= 10:

@@ -45,11 +45,11 @@ def run(options: argparse.Namespace, folders: Sequence[Path], task_ids: Sequence
     settings = settings_of(options)
     sides = _sides(options, folders, task_ids, settings)
     is_asked = options.ask and not options.estimate
-    explanation = asyncio.run(_explained(sides, settings if is_asked else None))
+    explanation, spent = asyncio.run(_explained(sides, settings if is_asked else None))
     if options.json:
         PlainConsole().print_json(explanation.model_dump_json())
     else:
-        print_explanation(PlainConsole(), explanation, is_asked=is_asked)
+        print_explanation(PlainConsole(), explanation, spent)
     # The viewer shows two agents, with all their tasks.
     if len(folders) == 2 and not task_ids:
         _keep(sides[1].folder / WHY_FILE, explanation)
@@ -90,8 +90,10 @@ def _sides(
     return first, changed_side(first, options.changes)
 
 
-async def _explained(sides: tuple[Side, Side], asking: RunSettings | None) -> Explanation:
-    """Return what moved the score.
+async def _explained(
+    sides: tuple[Side, Side], asking: RunSettings | None
+) -> tuple[Explanation, str]:
+    """Return what moved the score, and what was asked for it with its price.
 
     Args:
         asking: settings to ask for missing replies; ``None`` where none are asked for.
@@ -104,7 +106,8 @@ async def _explained(sides: tuple[Side, Side], asking: RunSettings | None) -> Ex
         corners = await asyncio.gather(*map(evaluation.evaluate, shared))
     left_out = len(set(sides[0].judged) ^ set(sides[1].judged))
     answers = list(zip(shared, corners, strict=True))
-    return explain(sides, answers, left_out, _rehearsals(shared))
+    spent = runs.usage.in_words() if asking else ""
+    return explain(sides, answers, left_out, _rehearsals(shared)), spent
 
 
 def _rehearsals(shared: Sequence[Pair]) -> list[str]:

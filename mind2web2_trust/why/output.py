@@ -20,8 +20,12 @@ _OTHER = (
 )
 
 
-def print_explanation(console: PlainConsole, explanation: Explanation, *, is_asked: bool) -> None:
-    """Print the shares, the leaves behind them, and a sentence to copy."""
+def print_explanation(console: PlainConsole, explanation: Explanation, spent: str) -> None:
+    """Print the shares, the leaves behind them, and a sentence to copy.
+
+    Args:
+        spent: what was asked and what it cost; empty where nothing was to be asked.
+    """
     if explanation.shares:
         rows = [_row(share) for share in explanation.shares]
         answers, tasks = counted(explanation.answers, "answer"), counted(explanation.tasks, "task")
@@ -29,7 +33,7 @@ def print_explanation(console: PlainConsole, explanation: Explanation, *, is_ask
         headings = ("cause", "share", "95% interval", "answers")
         console.print_table(title, headings, [*rows, _sum_row(explanation)])
     for text in (
-        *_notes(explanation, is_asked=is_asked),
+        *_notes(explanation, spent),
         *_leaf_lines(explanation),
         explanation.sentence,
     ):
@@ -49,17 +53,18 @@ def _sum_row(explanation: Explanation) -> tuple[str, ...]:
     return "together", number(explanation.difference, is_difference=True), "", ""
 
 
-def _notes(explanation: Explanation, *, is_asked: bool) -> Iterator[str]:
+def _notes(explanation: Explanation, spent: str) -> Iterator[str]:
     if any(share.cause == "other" for share in explanation.shares):
         yield _OTHER
     if explanation.missing:
         about = "at least" if explanation.is_least else "about"
-        usd = explanation.missing_usd
-        price = "no price is known" if usd is None else dollars(usd)
+        price = dollars(explanation.missing_usd)
         missing = counted(explanation.missing, "judge reply")
         yield f"Missing: {about} {missing} ({price}). The shares are within the bounds above."
-        if not is_asked:
+        if not spent:
             yield "Nothing was asked. --ask without --estimate asks for them."
+    if spent:
+        yield f"{spent}."
     for reason, count in explanation.gone.items():
         yield f"{counted(count, 'answer')} not evaluated again: {reason}."
     if explanation.left_out:

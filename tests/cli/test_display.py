@@ -7,7 +7,7 @@ import re
 import pytest
 
 from mind2web2.cli.console import PlainConsole
-from mind2web2.cli.displays import RunDisplay, duration_text, totals_text
+from mind2web2.cli.displays import RunDisplay, duration_text
 from mind2web2.judge.usage import RunUsage, TaskUsage
 from mind2web2.llm_client.chat import Usage
 from mind2web2.results.result_file import ResultFile
@@ -111,7 +111,7 @@ async def test_the_live_display_fits_a_narrow_terminal():
     """No line is cut or wrapped at the usual width."""
     totals = usage_of_run(Usage(10**9, 0, 234, judgments=120_000, cost_usd=1234.5), reused=3000)
     text = await shown(progress_of(outcome(1, 1.0)), totals, terminal=True, width=80)
-    assert totals_text(totals) in text
+    assert totals.in_words() in text
     assert "1/9 answers" in text
     assert "…" not in text
 
@@ -119,14 +119,12 @@ async def test_the_live_display_fits_a_narrow_terminal():
 def test_an_unknown_price_is_reported():
     """Tokens are shown all the same."""
     totals = usage_of_run(Usage(1, 0, 1, judgments=1, cost_usd=None))
-    assert totals_text(totals) == "1 judgment asked, 0 reused, 2 tokens, price unknown"
+    assert totals.in_words() == "1 judgment asked, 0 reused, 2 tokens, price unknown"
 
 
 def test_rate_limits_and_retries_are_reported():
     """Refusals and the time that was waited, and nothing where there was neither."""
     totals = RunUsage()
-    assert "rate limited" not in totals_text(totals)
+    assert "rate limited" not in totals.in_words()
     totals.slowdown.refusals, totals.slowdown.waited_s = 12, 34.2
-    assert totals_text(totals).endswith(
-        "; rate limit: 12 refused (429), requests held back for 34 s"
-    )
+    assert totals.in_words().endswith("; rate limit: 12 refused (429), requests held back for 34 s")

@@ -20,7 +20,7 @@ from servers.judge_server import (
     status,
 )
 
-from mind2web2.cli.displays import totals_text, unreported_text
+from mind2web2.cli.displays import unreported_text
 from mind2web2.errors import (
     ContextTooLongError,
     JudgeAccessError,
@@ -72,7 +72,7 @@ async def test_an_outage_shows_in_the_table():
         run = await asked(server, JudgeUnavailableError)
     assert asked_counts(run)[:2] == (0, len(server.requests)) == (0, QUICK_RETRY.tries)
     assert run.usage.tasks["lake"].asked.requests == QUICK_RETRY.tries
-    assert totals_text(run.usage).endswith("; 2 requests tried again (500: 2)")
+    assert run.usage.in_words().endswith("; 2 requests tried again (500: 2)")
 
 
 async def test_a_server_that_is_not_there_is_sent_nothing():
@@ -88,7 +88,7 @@ async def test_a_connection_that_breaks_off_has_carried_a_request():
     with JudgeServer(faults=lambda _: drop_before_reply()) as server:
         run = await asked(server, JudgeUnavailableError)
     assert run.usage.total().asked.requests == len(server.calls) > 1
-    assert "requests tried again (no reply: " in totals_text(run.usage)
+    assert "requests tried again (no reply: " in run.usage.in_words()
 
 
 async def test_unusable_output_is_paid_for():

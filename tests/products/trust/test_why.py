@@ -225,8 +225,11 @@ def test_the_claims_of_extracted_values_are_counted(tmp_path, monkeypatch):
         estimated = why("example", *judge, "--estimate", status=1)
         assert server.requests == []
         text = call(main, "compare", "example", "--why", *judge, "--estimate").stdout
+        spent = call(main, "compare", "example", "--why", *judge).stdout
         found = why("example", *judge)
     asked = len(server.requests)
+    assert "\n142 judgments asked, 2 reused, " in spent
+    assert "Nothing was asked" not in spent
     assert (found["missing"], found["difference"]) == (0, 0.0)
     assert (asked, estimated["missing"], estimated["is_least"]) == (142, 156, False)
     assert estimated["leaves"] == []
@@ -246,7 +249,7 @@ def test_claims_of_values_that_no_judge_extracted_are_not_counted(tmp_path, monk
     )
     words = ("compare", "example", "--why", "--with", "eval_version=v2")
     text = call(main, *words).stdout
-    assert "Missing: at least 3 judge replies (no price is known)." in text
+    assert "Missing: at least 3 judge replies (price unknown)." in text
 
 
 SCORES = st.lists(st.fractions(0, 1), min_size=16, max_size=16)

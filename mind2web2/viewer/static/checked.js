@@ -35,22 +35,25 @@ export function Checked({ steps, options }) {
   const statements = report?.statements || [];
   const current = statements[Number(steps[1])] ? Number(steps[1]) : worst(statements);
   /** @param {number} number */
-  const open = (number) => statements[number] && location.replace(at(place, number));
+  const open = (number) => {
+    if (statements[number]) location.replace(at(place, number));
+    // The address stays if the reader has only scrolled away.
+    if (number === current) reveal(number);
+  };
   /** @type {Record<string, () => void>} */
   const go = {
     k: () => open(current - 1),
     j: () => open(current + 1),
     n: () => open(after(statements.flatMap((/** @type {any} */ each, /** @type {number} */ number) => (isFault(each) ? [number] : [])), current)),
   };
-  const sign = `statement-${current}`;
   useKeys({
     ...go,
     Enter: () => document.getElementById("statement")?.focus(),
-    Escape: () => document.getElementById(sign)?.focus(),
+    Escape: () => signOf(current)?.focus(),
   });
   useEffect(() => {
     // At first the sentence at the top stays in sight; beside it is the worst statement.
-    if (steps[1] !== undefined) document.getElementById(sign)?.scrollIntoView({ block: "nearest", behavior: "instant" });
+    if (steps[1] !== undefined) reveal(current);
   }, [data, place, steps[1]]);
   if (!data) return html`<${Waiting} error=${error} />`;
   if (!report) return html`<p class="notice error">This file has no such report. <a href="#/checked">The first one</a></p>`;
@@ -93,7 +96,7 @@ export function Checked({ steps, options }) {
               ${[["k", "previous"], ["j", "next"], ["n", "next that does not hold"]].map(
                 ([key, meaning]) => html`<button onClick=${go[key]}><kbd class="keys">${key}</kbd> ${meaning}</button>`,
               )}
-              <a href=${at(place, current)}>${current + 1} of ${statements.length}</a>
+              <a href=${at(place, current)} onClick=${() => reveal(current)}>${current + 1} of ${statements.length}</a>
             </p>
             <${Statement} key=${current} ...${{ report, place, number: current, leaf: options.leaf }} />`
         }
@@ -107,6 +110,11 @@ export function Checked({ steps, options }) {
 function at(place, number, leaf) {
   return address("checked", [String(place), String(number)], { leaf });
 }
+
+/** The sign before a statement in the report. @param {number} number */
+const signOf = (number) => document.getElementById(`statement-${number}`);
+/** @param {number} number */
+const reveal = (number) => signOf(number)?.scrollIntoView({ block: "nearest", behavior: "instant" });
 
 /** @param {any} statement */
 function isFault(statement) {

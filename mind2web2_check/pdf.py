@@ -66,7 +66,7 @@ class _Writer:
                 body[-1].cells[0] += own.pop(0).cells[0]
             body += own
         written = [*self._blocks(body), *(f"\n\n{self._note(part)}" for part in notes)]
-        return "".join(written).strip() + "\n"
+        return re.sub(r"\n{3,}", "\n\n", "".join(written).strip()) + "\n"
 
     def _feet(self, parts: Sequence[Part]) -> list[Part]:
         """Return the parts at the end of a page that are notes: smaller, behind a raised mark."""
@@ -77,7 +77,7 @@ class _Writer:
         )
         for part, mark in zip(parts[first:], marks[first:], strict=True):
             page = part.lines[0].words[0].page
-            self._notes[page, mark] = f"p{page + 1}-{len(self._notes) + 1}"
+            self._notes[page, mark] = f"[^p{page + 1}-{len(self._notes) + 1}]"
         return list(parts[first:])
 
     def _note(self, part: Part) -> str:
@@ -86,64 +86,52 @@ class _Writer:
             return self._inline(part.lines)
         name = self._notes[part.lines[0].words[0].page, mark]
         first, *others = part.lines
-        rest = Line(first.words[1:], first.baseline, first.height)
-        return f"[^{name}]: {self._inline([rest, *others]).strip()}"
+        return f"{name}: {self._inline([first.part(1), *others]).strip()}"
 
     def _runs_on(self, above: Part, below: Part) -> bool:
         """Tell if a paragraph goes on over the page or column."""
         begins = below.lines[0].text
         return (
-            abs(above.height - below.height) < 1
+            len(above.cells) == len(below.cells) == 1
+            and abs(above.height - below.height) < 1
             and not _SENTENCE_END.search(above.lines[-1].text)
             and not MARKER.match(begins)
         )
 
     def _blocks(self, parts: Sequence[Part]) -> Iterator[str]:
-        for is_table, group in groupby(parts, lambda part: len(part.cells) > 1):
-            if is_table:
-                yield "\n\n" + "".join(self._rows(list(group)))
-                continue
-            for part in group:
-                yield f"\n\n{self._block(part)}"
+        for part in parts:
+            is_row = len(part.cells) > 1
+            yield self._row(part) if is_row else f"\n\n{self._block(part)}\n\n"
 
-    def _rows(self, rows: Sequence[Part]) -> Iterator[str]:
-        for row in rows:
-            cells = map(self._inline, row.cells)
-            is_head = row.weight > _BOLD * self._weight
-            yield "\n" * is_head + f"| {' | '.join(cells)} |\n"
-            if is_head:
-                yield "|---" * len(row.cells) + "|\n"
+    def _row(self, row: Part) -> str:
+        cells = map(self._inline, row.cells)
+        is_head = row.weight > _BOLD * self._weight
+        rule = "|---" * len(row.cells) + "|\n"
+        return "\n" * is_head + f"| {' | '.join(cells)} |\n" + rule * is_head
 
     def _block(self, part: Part) -> str:
-        text = self._inline(part.lines)
-        if part.height > _LARGER * self._body:
-            return f"## {text}"
-        return _BULLET.sub("- ", text, count=1)
+        is_heading = part.height > _LARGER * self._body
+        return "## " * is_heading + _BULLET.sub("- ", self._inline(part.lines), count=1)
 
     def _inline(self, lines: Sequence[Line]) -> str:
-        words: list[Word] = []
-        for line in lines:
-            if words:
-                self._join(words, line)
+        words = list(lines[0].words)
+        for line in lines[1:]:
+            self._join(words, line)
             words += line.words
-        runs = groupby(words, lambda word: (word.link, word.is_raised))
-        pieces: list[tuple[str, str]] = []
-        for (link, is_raised), group in runs:
-            run = list(group)
-            text = "".join(word.space + word.text for word in run)
-            pieces.append((link, self._raised(text, run[0].page) if is_raised else text))
         written = ""
-        for link, linked in groupby(pieces, lambda piece: piece[0]):
-            text = "".join(text for _, text in linked)
+        for link, linked in groupby(words, lambda word: word.link):
+            runs = groupby(linked, lambda word: word.is_raised)
+            text = "".join(self._run(list(run)) for _, run in runs)
             written += _as_link(text, link) if link else text
         return written.translate(_AS_HYPHEN)
 
-    def _raised(self, text: str, page: int) -> str:
+    def _run(self, words: Sequence[Word]) -> str:
+        text = "".join(word.space + word.text for word in words)
         mark = text.strip()
-        if not _RAISED.fullmatch(mark):
+        if not (words[0].is_raised and _RAISED.fullmatch(mark)):
             return text
-        note = self._notes.get((page, mark.strip("[]()")))
-        return text.replace(mark, f"[^{note}]" if note else f"<sup>{mark}</sup>")
+        key = (words[0].page, mark.strip("[]()"))
+        return text.replace(mark, self._notes.get(key, f"<sup>{mark}</sup>"))
 
     def _join(self, words: list[Word], line: Line) -> None:
         """Put a space between two lines, or take the hyphen of a broken word out."""
@@ -174,8 +162,6 @@ def _as_link(shown: str, address: str) -> str:
     name = " ".join(shown.split())
     before = shown[: len(shown) - len(shown.lstrip())]
     after = shown[len(shown.rstrip()) :]
-    if not name:
-        return shown
     if re.match(r"https?:|www\.", name):
         return f"{before}{address}{after}"
     name = re.sub(r"\A<sup>(.*)</sup>\Z", r"\1", name)

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import math
 import re
+from bisect import bisect_left
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from operator import attrgetter
 from statistics import median
 
 from mind2web2_check.pdf_words import CJK, Page, Word
@@ -21,8 +24,9 @@ MARKER = re.compile(r"\s*(?:[•◦▪‣●○■–]|[\[(]?\w{1,4}[.)\]])\s*")
 URL = re.compile(r"(?:https?://|www\.|doi\.org/|\b10\.\d{4,9}/)\S*$", re.IGNORECASE)
 URL_REST = re.compile(r"(?!https?:|www\.|[\[(]?\^?\d{1,4}[\]).])\S*[/.?=&_%#~\d-]\S")
 _SMALLER = 0.85
-_WIDE_GAP, _CELL_GAP, _MAX_ROW_LINES, _RISE = 0.8, 0.05, 8, 0.15
-_SAME_LEFT = 1.0
+_WIDE_GAP, _CELL_GAP, _RISE = 0.8, 0.05, 0.15
+_SAME_LEFT, _CLOSE = 1.0, 1.5
+_BASELINE = attrgetter("baseline")
 _LEAST_GAP, _USUAL_GAP, _MOST_GAP = 0.7, 1.2, 2.5
 
 
@@ -54,6 +58,15 @@ class Line:
         self.words.append(word)
         if word.height > self.height / _SMALLER:
             self.baseline, self.height = word.baseline, word.height
+
+    def part(self, begin: int, end: int | None = None) -> Line:
+        """Return the line with some of its words."""
+        return Line(self.words[begin:end], self.baseline, self.height)
+
+    def crosses(self, left: float) -> bool:
+        """Tell if the line is on both sides of an edge, and no word begins there."""
+        is_across = self.left < left - 1 and left + 1 < self.right
+        return is_across and all(abs(word.left - left) > 1 for word in self.words)
 
     def mark_raised(self) -> None:
         """Mark the words that are raised."""
@@ -96,7 +109,7 @@ class Part:
 
 def parts_of(pages: Sequence[Page]) -> list[list[Part]]:
     """Return the paragraphs, headings and rows of each page."""
-    read = _without_margins([_lines(page.words) for page in pages])
+    read = _without_margins([list(_cells(_lines(page.words))) for page in pages])
     for lines, page in zip(read, pages, strict=True):
         for line in lines:
             line.words[:0] = [sign for sign in page.bullets if _is_bullet_of(line, sign)]
@@ -122,6 +135,36 @@ def _lines(words: Iterable[Word]) -> list[Line]:
     for line in lines:
         line.mark_raised()
     return lines
+
+
+def _cells(lines: Sequence[Line]) -> Iterator[Line]:
+    """Yield the lines, cut where a cell of another row begins in the same column.
+
+    Between narrow columns, a gap may be no wider than a space.
+    """
+    starts: dict[float, list[float]] = defaultdict(list)
+    for before, line in pairwise(lines):
+        if line.left > before.right:
+            starts[round(line.left, 1)].append(line.baseline)
+    order = sorted(lines, key=_BASELINE)
+    for line in lines:
+        begin = 0
+        for at, word in enumerate(line.words):
+            levels = starts.get(round(word.left, 1))
+            if word.space and levels and _is_gutter(order, word.left, line, levels):
+                yield line.part(begin, at)
+                word.space, begin = "", at
+        yield line.part(begin)
+
+
+def _is_gutter(order: Sequence[Line], left: float, line: Line, levels: Iterable[float]) -> bool:
+    """Tell if no line crosses the left edge of a column, from a line to the nearest level."""
+    nearest = min(levels, key=lambda level: abs(level - line.baseline))
+    low, high = sorted((line.baseline, nearest))
+    reach = _CLOSE * line.height
+    begin = bisect_left(order, low - reach, key=_BASELINE)
+    end = bisect_left(order, high + reach, key=_BASELINE)
+    return not any(each.crosses(left) for each in order[begin:end])
 
 
 def _goes_on(line: Line, word: Word) -> bool:
@@ -156,36 +199,38 @@ def _without_margins(pages: list[list[Line]]) -> list[list[Line]]:
 
 def _usual_gap(pages: Iterable[Sequence[Line]]) -> float:
     """Return the distance of two lines of a paragraph: the smallest frequent one, in heights."""
-    gaps = [
-        (upper.baseline - lower.baseline) / upper.height
+    gaps = sorted(
+        gap
         for lines in pages
         for upper, lower in pairwise(lines)
-    ]
-    of_text = sorted(gap for gap in gaps if _LEAST_GAP < gap < _MOST_GAP)
-    return of_text[len(of_text) // 5] if of_text else _USUAL_GAP
+        if abs(upper.left - lower.left) < _SAME_LEFT
+        and _LEAST_GAP < (gap := (upper.baseline - lower.baseline) / lower.height) < _MOST_GAP
+    )
+    return gaps[len(gaps) // 5] if gaps else _USUAL_GAP
 
 
 def _parts(lines: Sequence[Line], usual: float) -> list[Part]:
     """Return the paragraphs, headings and rows of a page."""
-    parts: list[Part] = []
+    parts = [Part([[line]]) for line in lines[:1]]
     edges = _edges(lines)
-    for line in lines:
-        part = parts[-1] if parts else None
-        if part and _is_next_cell(part, line):
+    ceiling = math.inf
+    for line in lines[1:]:
+        part = parts[-1]
+        if _is_next_cell(part, line, ceiling):
             part.cells.append([line])
-        elif part and not _begins_part(part, line, edges, usual):
-            part.cells[-1].append(line)
-        else:
+        elif _begins_part(part, line, edges, usual):
+            ceiling = min(each.baseline for each in part.lines)
             parts.append(Part([[line]]))
+        else:
+            part.cells[-1].append(line)
     return parts
 
 
-def _is_next_cell(part: Part, line: Line) -> bool:
-    """Tell if a line stands beside a part: it is a cell of the same row."""
-    baselines = [each.baseline for each in part.lines]
-    reach = _MAX_ROW_LINES / 2 * line.height if len(baselines) <= _MAX_ROW_LINES else 0.0
-    is_level = min(baselines) - line.height < line.baseline <= max(baselines) + reach
+def _is_next_cell(part: Part, line: Line, ceiling: float) -> bool:
+    """Tell if a line stands beside a part, below the part above: it is a cell of the same row."""
+    bottom = min(each.baseline for each in part.lines)
     right = max(each.right for each in part.cells[-1])
+    is_level = bottom - line.height < line.baseline < ceiling
     return is_level and line.left > right + _CELL_GAP * line.height
 
 

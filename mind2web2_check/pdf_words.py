@@ -104,8 +104,7 @@ class _PageReader:
         raw.FPDFText_GetLooseCharBox(self._text, place, first)
         raw.FPDFText_GetLooseCharBox(self._text, place + len(text) - 1, last)
         link = self._link(first)
-        is_level = first.bottom == last.bottom and first.top == last.top
-        if len(text) > 1 and not (is_level and link == self._link(last)):
+        if len(text) > 1 and not (first.bottom == last.bottom and link == self._link(last)):
             half = len(text) // 2
             self._add(space, text[:half], place)
             self._add("", text[half:], place + half)

@@ -55,6 +55,40 @@ def test_a_printed_page_has_the_statements_of_the_page(tmp_path: Path) -> None:
     assert [bool(each.sources) for each in printed.statements] == [1, 1, 0, 0, 1, 0]
 
 
+NARROW = "<style>td, th { padding: 1px 3px; text-align: left }</style>"
+LONG = "Boats cross the lake in winter and carry people, post and stone for the bridge. " * 4
+TABLES = {
+    "a row fills its columns": "<table><tr><th>Crossing<th>People"
+    "<tr><td>The ferry from the north island<td>8,767 [1]"
+    "<tr><td>A stone bridge<td>9,868 [2]"
+    "<tr><td>The ferry over the winter lake in the<td>7,940 [1]</table>",
+    "narrow columns": f"{NARROW}<table style='width: 21em'><tr><th>Town<th>Since<th>Seats<th>Name"
+    "<tr><td>Ayr in the south [1]<td>1926 [2]<td>4,622<td>Council of the winter port [2]"
+    "<tr><td>Ely<td>1916 [1]<td>3,737<td>Bridge [2]"
+    "<tr><td>Ware by the lake [2]<td>1903 [1]<td>3,966<td>Crew of the island [1]</table>",
+    "a long cell beside short ones": f"{NARROW}<table><tr><th>Lake<th>Year<th>Boats"
+    f"<tr><td>Upper lake [1]<td>1936<td>{LONG}[2]"
+    f"<tr><td>Lower lake [2]<td>1937<td>{LONG}[1]</table>",
+}
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_a_printed_table_has_the_rows_of_the_page(name: str, tmp_path: Path) -> None:
+    said = "The ferry carries people over the winter lake and the crew has stone for the bridge"
+    page = (
+        f"<!doctype html><meta charset=utf-8><p>{said}, and {said} [1].</p>{TABLES[name]}"
+        f"<p>{said}, and {said} [2].</p><h2>Sources</h2><p>[1] https://one.example/a - One</p>"
+        "<p>[2] https://two.example/b - Two</p>"
+    )
+    write_pdf(tmp_path / "lake.pdf", page)
+    printed = report_in(str(tmp_path / "lake.pdf"))[1]
+    shown = read_report(html_text(page))
+    assert [(each.said, each.sources) for each in printed.statements] == [
+        (" ".join(each.said.split()), each.sources) for each in shown.statements
+    ]
+    assert all(each.sources for each in printed.statements)
+
+
 def test_an_entry_that_is_a_footnote_keeps_its_number() -> None:
     page = (
         "<p>It is old.<sup><a href='#n1'>1</a></sup> It is tall [1].</p><ol><li "

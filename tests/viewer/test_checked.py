@@ -21,7 +21,7 @@ _FIRST, _LAST = (
     "تم توسيع السد (https://a.example/dam).",
     "The wall is old (https://a.example/wall).",
 )
-LONG_REPORT = "\n\n".join([_FIRST, *["It rained in the valley."] * 60, _LAST])
+LONG_REPORT = "\n\n".join(["### Dams", _FIRST, *["It rained in the valley."] * 60, _LAST])
 
 
 @pytest.fixture(scope="module")
@@ -134,7 +134,9 @@ async def test_a_statement_is_not_behind_what_its_pages_say_on_a_phone(page, lon
 
 
 async def test_a_paragraph_has_the_direction_of_its_letters(page, long):
+    """Headings begin below that of the page, whatever their level in the report."""
     await page.goto(long)
+    await expect(page.get_by_role("heading", name="Dams", level=2)).to_be_visible()
     paragraphs = page.locator(".markdown p")
     directions = [
         await paragraphs.nth(place).evaluate("each => getComputedStyle(each).direction")

@@ -18,6 +18,7 @@ _AS_HYPHEN = {0xFFFE: "-", 2: "-"}
 _BULLET = re.compile(r"\A[•◦▪‣●○■–]\s*")
 _OPEN_END = "/&?=_-%#"
 _SENTENCE_END = re.compile(r"[.!?。！？:：;][\"'”’»)\]*\d]*$")
+_BETWEEN_CJK = re.compile(CJK.pattern * 2)
 _LARGER, _NOTE_SIZE = 1.12, 0.94
 _BOLD = 1.2
 
@@ -145,7 +146,7 @@ class _Writer:
             return
         if is_address and (last.text in _OPEN_END or URL_REST.match(line.text)):
             return
-        if CJK.match(last.text) and CJK.match(first.text):
+        if _BETWEEN_CJK.match(last.text[-1] + first.text):
             return
         first.space = " "
 

@@ -23,6 +23,7 @@ _MARGIN = re.compile(
 MARKER = re.compile(r"\s*(?:[•◦▪‣●○■–]|[\[(]?\w{1,4}[.)\]])\s*")
 URL = re.compile(r"(?:https?://|www\.|doi\.org/|\b10\.\d{4,9}/)\S*$", re.IGNORECASE)
 URL_REST = re.compile(r"(?!https?:|www\.|[\[(]?\^?\d{1,4}[\]).])\S*[/.?=&_%#~\d-]\S")
+_BREAK = re.compile(rf"-|.(?:\s|{CJK.pattern})", re.DOTALL)
 _SMALLER = 0.85
 _WIDE_GAP, _CELL_GAP, _RISE = 0.8, 0.05, 0.15
 _SAME_LEFT, _CLOSE = 1.0, 1.5
@@ -80,7 +81,7 @@ class Line:
     def first_word(self) -> float:
         """Return how wide the first word is, up to a place where a line may break."""
         for before, word in pairwise(self.words):
-            if word.space or before.text == "-" or CJK.match(word.text):
+            if _BREAK.match(before.text[-1] + word.space + word.text):
                 return before.right - self.left
         return self.right - self.left
 
@@ -144,17 +145,28 @@ def _cells(lines: Sequence[Line]) -> Iterator[Line]:
     """
     starts: dict[float, list[float]] = defaultdict(list)
     for before, line in pairwise(lines):
-        if line.left > before.right:
+        if _begins_cell(before, line):
             starts[round(line.left, 1)].append(line.baseline)
     order = sorted(lines, key=_BASELINE)
     for line in lines:
         begin = 0
         for at, word in enumerate(line.words):
             levels = starts.get(round(word.left, 1))
-            if word.space and levels and _is_gutter(order, word.left, line, levels):
+            is_start = word.space and levels and _is_gutter(order, word.left, line, levels)
+            # The lines of a list's entry begin behind its mark.
+            if is_start and not MARKER.fullmatch(line.part(begin, at).text):
                 yield line.part(begin, at)
                 word.space, begin = "", at
         yield line.part(begin)
+
+
+def _begins_cell(before: Line, line: Line) -> bool:
+    """Tell if a line stands beside the line before it in the file, or below the end of it.
+
+    Below it is a further line of the last cell.
+    """
+    is_below_end = before.left + line.height < line.left and line.right < before.right + line.height
+    return line.left > before.right or is_below_end
 
 
 def _is_gutter(order: Sequence[Line], left: float, line: Line, levels: Iterable[float]) -> bool:

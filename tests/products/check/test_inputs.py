@@ -66,6 +66,11 @@ TABLES = {
     "<tr><td>Ayr in the south [1]<td>1926 [2]<td>4,622<td>Council of the winter port [2]"
     "<tr><td>Ely<td>1916 [1]<td>3,737<td>Bridge [2]"
     "<tr><td>Ware by the lake [2]<td>1903 [1]<td>3,966<td>Crew of the island [1]</table>",
+    "numbers beside cells of two lines": f"{NARROW}<table style='width: 14em; border-spacing: 0'>"
+    "<style>td { vertical-align: top }</style>"
+    "<tr><td>4,622<td>Council of the long winter port by the lake [1]"
+    "<tr><td>3,737<td>Crew of the island and the ferry over it [2]"
+    "<tr><td>3,966<td>Stone of the bridge that the crew carries [1]</table>",
     "a long cell beside short ones": f"{NARROW}<table><tr><th>Lake<th>Year<th>Boats"
     f"<tr><td>Upper lake [1]<td>1936<td>{LONG}[2]"
     f"<tr><td>Lower lake [2]<td>1937<td>{LONG}[1]</table>",

@@ -52,7 +52,8 @@ def add_command(commands: Subcommands) -> None:
     parser.add_argument(
         "reports", metavar="REPORT", nargs="+", help="a file, or - for standard input"
     )
-    parser.add_argument(
+    written = parser.add_mutually_exclusive_group()
+    written.add_argument(
         "--list",
         action="store_true",
         help="print the statements with their sources as JSON, and stop",
@@ -96,7 +97,7 @@ def add_command(commands: Subcommands) -> None:
         default=Path("checks"),
         help="where results are kept (default: %(default)s)",
     )
-    parser.add_argument(
+    written.add_argument(
         "-o",
         "--output",
         metavar="FILE",

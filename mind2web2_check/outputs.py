@@ -19,7 +19,7 @@ from mind2web2.plugin import (
 from mind2web2_check.findings import MARKS_WITHOUT_SOURCE, CheckedReport, name_lists
 from mind2web2_check.hints import Hint
 from mind2web2_check.statements import ReadReport
-from mind2web2_check.verdicts import ClaimVerdict, StatementVerdict
+from mind2web2_check.verdicts import ClaimVerdict, SourceVerdict, StatementVerdict
 
 _MAX_LISTED = 10
 # The words before a quotation of the judge.
@@ -65,12 +65,15 @@ def _statement_lines(statement: StatementVerdict) -> Iterator[str]:
 
 def _source_lines(claim: ClaimVerdict) -> Iterator[str]:
     for source in claim.sources:
-        quote = f'{_QUOTED[source.quote_match]} "{_short(source.quote)}"' if source.quote else ""
         depth = f" ({source.depth})" if source.depth in ("abstract", "stand-in") else ""
-        yield f"  {source.verdict}: {source.page}{depth}{quote}"
+        yield f"  {source.verdict}: {source.page}{depth}{_quotation(source)}"
         # The run has said why it was stopped.
         if source.reason and source.verdict != "not judged":
             yield f"    {_short(source.reason)}"
+
+
+def _quotation(source: SourceVerdict) -> str:
+    return f'{_QUOTED[source.quote_match]} "{_short(source.quote)}"' if source.quote else ""
 
 
 def _short(text: str, most: int = 400) -> str:
@@ -179,6 +182,6 @@ def _add_claims(junit: JUnitReport, found: CheckedReport) -> None:
             found.name,
             f"{name} {claim.claim}",
             None if claim.verdict == "supported" else claim.verdict,
-            "\n".join(f"{each.page}: {each.reason}" for each in claim.sources),
+            "\n".join(f"{each.page}: {each.reason}{_quotation(each)}" for each in claim.sources),
             "error" if claim.verdict in ("page unavailable", "not judged") else "failure",
         )

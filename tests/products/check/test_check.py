@@ -58,6 +58,7 @@ def checked(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Project]:
         project = Project(tmp_path_factory.mktemp("project"), server, REPORT.format(site.url))
         project.enter(patch)
         assert len(json.loads(project.check("--list"))["statements"]) == 8
+        project.check("--list", "-o", "found.json", status=2)
         assert (server.requests, Path("checks").exists()) == ([], False)
         outputs = [word for end in ("json", "xml", "html") for word in ("-o", f"found.{end}")]
         from_archive = ("--archive", "--archive_url", archive.url)
@@ -90,6 +91,9 @@ def test_each_claim_has_a_verdict() -> None:
     suite = ElementTree.parse("found.xml").getroot()[0]
     counts = (suite.get("tests"), suite.get("failures"), suite.get("errors"))
     assert counts == ("7", "2", "2")
+    assert str(suite.findtext("testcase/failure")).endswith(
+        '/dam: As it is. "The Ayr Dam was built in 1936."'
+    )
     assert Path("found.html").stat().st_size > 100_000
 
 

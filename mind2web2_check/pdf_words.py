@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import math
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -80,6 +81,7 @@ class _PageReader:
         self._page, self._text = page.raw, self._text_page.raw
         self._links = list(_links(page))
         self._first, self._last = raw.FS_RECTF(), raw.FS_RECTF()
+        self._matrix = raw.FS_MATRIX()
         self._x, self._baseline, self._bottom = (ctypes.c_double() for _ in range(3))
         self._words: list[Word] = []
 
@@ -120,13 +122,20 @@ class _PageReader:
                 last.right,
                 self._baseline.value,
                 first.top - first.bottom,
-                raw.FPDFText_GetFontSize(self._text, place),
+                self._size(place),
                 raw.FPDFText_GetFontWeight(self._text, place),
                 link,
                 self._number,
                 self._bottom.value,
             )
         )
+
+    def _size(self, place: int) -> float:
+        """Return the size of a letter's font as it is seen."""
+        # Some programs write all fonts with size 1 and enlarge them.
+        raw.FPDFText_GetMatrix(self._text, place, self._matrix)
+        scale = math.hypot(self._matrix.c, self._matrix.d)
+        return float(raw.FPDFText_GetFontSize(self._text, place)) * scale
 
     def _link(self, box: raw.FS_RECTF) -> str:
         middle = (box.left + box.right) / 2

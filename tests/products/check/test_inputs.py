@@ -94,6 +94,29 @@ def test_a_printed_table_has_the_rows_of_the_page(name: str, tmp_path: Path) -> 
     assert all(each.sources for each in printed.statements)
 
 
+ENLARGED = """%PDF-1.4
+1 0 obj<</Type/Catalog/Pages 2 0 R>>endobj
+2 0 obj<</Type/Pages/Kids[3 0 R]/Count 1>>endobj
+3 0 obj<</Type/Page/Parent 2 0 R/MediaBox[0 0 612 792]/Resources<</Font<</F 4 0 R>>>>/Contents 5 0 R>>endobj
+4 0 obj<</Type/Font/Subtype/Type1/BaseFont/Helvetica>>endobj
+5 0 obj<</Length 400>>stream
+BT 24 0 0 24 72 720 Tm /F 1 Tf (Boats of the lake) Tj
+12 0 0 12 72 690 Tm (The ferry has carried people over it since 1936.) Tj 7 0 0 7 340 694 Tm (1) Tj
+18 0 0 18 72 640 Tm (What is said of it) Tj
+12 0 0 12 72 615 Tm (1. Ayr, https://one.example/a) Tj ET
+endstream endobj
+trailer<</Root 1 0 R>>
+"""
+
+
+def test_the_headings_of_a_pdf_that_enlarges_fonts_are_told_by_what_is_seen(tmp_path: Path) -> None:
+    (tmp_path / "lake.pdf").write_text(ENLARGED)
+    text, read = report_in(str(tmp_path / "lake.pdf"))
+    assert text.splitlines()[0] == "## Boats of the lake"
+    assert "## What is said of it" in text
+    assert [each.sources for each in read.statements] == [["https://one.example/a"]]
+
+
 def test_an_entry_that_is_a_footnote_keeps_its_number() -> None:
     page = (
         "<p>It is old.<sup><a href='#n1'>1</a></sup> It is tall [1].</p><ol><li "

@@ -29,6 +29,8 @@ _NARRATIVE = re.compile(
 _NAMED = re.compile(
     r"[(（\[【]([^\W\d_][^()（）\[\]【】\n]{1,80}?)(?P<page>\s\d{1,4}(?:[–-]\d{1,4})?)?[)）\]】](?![(\[:])"
 )
+# Each of thousands of citations is compared with these.
+_MAX_OF_A_NAME = 100
 _NO_LETTERS = re.compile(r"[\W\d_]+")
 _PART = re.compile(r"[^;；]+")
 _AND = re.compile(r",? and |,? & |,? et |,? und |, ")
@@ -99,7 +101,7 @@ class _Authors:
         names_of_others = [other.strip().lower() for other in others]
         candidates = [
             entry
-            for entry in self._by_word.get(_first_word(first), ())
+            for entry in self._by_word.get(_first_word(first), ())[:_MAX_OF_A_NAME]
             if entry.first_words.startswith(first) and year in (*entry.years, "")
         ]
         if not year and len(candidates) > 1:

@@ -12,7 +12,7 @@ from itertools import pairwise
 from typing import Literal
 
 from mind2web2_check.labels import SIGNED_LABEL, entry_label
-from mind2web2_check.words import SOURCE_LINE, is_list_heading
+from mind2web2_check.words import SOURCE_LABELS, SOURCE_LINE, is_list_heading
 
 Kind = Literal["heading", "paragraph", "item", "head", "row", "code", "rule"]
 
@@ -25,11 +25,15 @@ _FENCE = re.compile(r"\s*(?:>\s*)*(`{3,}|~{3,}|\$\$(?!.*\$\$)|\\\[\s*$)")
 _ROW = re.compile(r"\s*\|(?:.*\|)?\s*")
 _DELIMITER_ROW = re.compile(r"\s*\|?\s*:?-{2,}:?\s*(?:\|\s*:?-{2,}:?\s*)*\|?\s*$")
 _PREFIX = re.compile(r"\s*(?:>\s?)*\s*")
-_ITEM = re.compile(r"(?:[-*+•·‣◦–]|(\d{1,3})\\?[.)、．]|\(?([a-z])\))\s+(?=\S)")
+_ITEM = re.compile(
+    rf"(?:[-+•·‣◦–]|\*(?!\s+(?i:{SOURCE_LABELS})\s?[:：])|(\d{{1,3}})\\?[.)、．]|\(?([a-z])\))\s+(?=\S)"
+)
 _ONLY_ADDRESS = re.compile(r"[^\w\[]*(?:https?://\S+|\[[^\[\]]*\]\(\S+\))[^\w]*")
 _ENDS_IN_ADDRESS = re.compile(r"(?:https?://|www\.|\b10\.\d{4,9}/)\S+$", re.IGNORECASE)
-_DEFINITION = re.compile(r"\\?\[\^?[^\[\]\s]{1,40}?\\?\]:")
-_ADDRESS = re.compile(r"https?:|www\.|\bdoi\b|\b10\.\d{4}", re.IGNORECASE)
+# A definition, or an address.
+_IS_ENTRY = re.compile(
+    r"\A\\?\[\^?[^\[\]\s]{1,40}?\\?\]:|https?:|www\.|\bdoi\b|\b10\.\d{4}", re.IGNORECASE
+)
 # A label, and not a mark: an address, a title and an address, or another label stand behind it.
 _LABELLED = re.compile(rf"(?<!\S)(?:{SIGNED_LABEL})(?=:?\s*[^\s.,;])")
 _LIST_NAME = re.compile(r"(?:[^\[\].!?\n]{1,40}[:：])?\s*")
@@ -94,6 +98,8 @@ def _entries_of(block: Block, text: str) -> Iterator[Block]:
 class _Cutter:
     def __init__(self, text: str) -> None:
         self._lines = list(_lines(text))
+        # So that the end of a fence that has none is not sought in all lines.
+        self._last = {line.text.strip(" >")[:2]: at for at, line in enumerate(self._lines)}
         self._open: Block | None = None
         self._last_line = ""
         self._last_look = ""
@@ -133,7 +139,7 @@ class _Cutter:
     def _end_of_fence(self, number: int, fence: str) -> int:
         """Return the line behind the closing fence; an opening one alone is one line of code."""
         closing = fence[:2].replace("[", "]")
-        for after in range(number + 1, len(self._lines)):
+        for after in range(number + 1, self._last.get(closing, 0) + 1):
             if self._lines[after].text.strip(" >").startswith(closing):
                 return after + 1
         return number + 1
@@ -175,9 +181,7 @@ class _Cutter:
     def _starts_anew(self, line: str, content: str, look: str) -> bool:
         before = self._last_line
         if look:
-            return look == self._last_look or bool(
-                _DEFINITION.match(content) or _ADDRESS.search(content)
-            )
+            return look == self._last_look or _IS_ENTRY.search(content) is not None
         if (
             _HARD_BREAK.search(before)
             or is_list_heading(before)

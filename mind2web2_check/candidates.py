@@ -72,11 +72,19 @@ _PLAIN = re.compile(r"(?<![\d⁰¹²³⁴-⁹])\d{1,3}(?:[,–-] ?\d{1,3}(?!\d))
 _CHARS_AROUND = 60
 _MIN_WORD = 4
 _MIN_NUMBERS = 3
+# Each run of letters is tried from its start alone.
+_WHOLE_WORD = r"(?<![^\W\d_])[^\W\d_]++"
 _LAST_WORD = re.compile(r"([^\W\d_]*)[*_\"”’»)\]]*\s?\Z")
 _NEXT_WORD = re.compile(r"\s+([^\W\d_]+)")
 # Signs that stand around words of a sentence as well; a place says more about them.
 _RAISED = ("¹", "<sup>1</sup>", "^1^", "^{1}", "$^1$")
 _PARENTHESES = ("(1)", "（1）")
+_MARK = "\x00"
+_AROUND = (
+    ("closing", re.compile(rf"{_MARK}[*_\"”]*(?:[.,;:!?。，；！？]|\s*(?:$|\||\n))")),
+    ("opening", re.compile(rf"(?:\A|[:;,\n|，；：]|\b(?:and|or)\s)\s*{_MARK}")),
+    ("behind", re.compile(rf"[.!?。！？]\s*{_MARK}")),
+)
 _ID_COLUMN = re.compile(
     r".*\b(?:ids?|refs?|references?|sources?|citations?|cites?|quellen?|fuentes?|nr|no)\b.*"
     r"|.*(?:来源|來源|文献|出典|출처|источник).*|#",
@@ -96,10 +104,10 @@ class CandidateFinder:
         self._taken = bytearray(taken)
         numbers = sorted(filter(str.isdigit, lists.labels), key=len, reverse=True)
         self._known = re.compile("|".join([*numbers, "(?!)"]))
-        self._words = Counter(re.findall(r"[^\W\d_]+(?!\w)", text))
-        self._tokens = Counter(re.findall(r"[^\W\d_]+\d+", text))
+        self._words = Counter(re.findall(rf"{_WHOLE_WORD}(?!\w)", text))
+        self._tokens = Counter(re.findall(rf"{_WHOLE_WORD}\d+", text))
         self._numbers_behind: dict[str, set[str]] = defaultdict(set)
-        for word, number in re.findall(r"([^\W\d_]+) (\d{1,4})(?!\w)", text):
+        for word, number in re.findall(rf"({_WHOLE_WORD}) (\d{{1,4}})(?!\w)", text):
             self._numbers_behind[word.lower()].add(number)
 
     def find(self) -> list[Candidate]:
@@ -148,13 +156,7 @@ class CandidateFinder:
     def _place(self, match: re.Match[str]) -> str:
         before = self._text[max(0, match.start() - 5) : match.start()]
         after = self._text[match.end() : match.end() + 3]
-        if re.match(r"[*_\"”]*(?:[.,;:!?。，；！？]|\s*(?:$|\||\n))", after):
-            return "closing"
-        if re.search(r"\A\s*\Z|[:;,\n|，；：]\s*$|\b(?:and|or)\s$", before):
-            return "opening"
-        if re.search(r"[.!?。！？]\s*$", before):
-            return "behind"
-        return "inside"
+        return _named(_AROUND, f"{before}{_MARK}{after}") or "inside"
 
     def _cells_of_numbers(self) -> set[int]:
         """Return the places in columns of sources."""

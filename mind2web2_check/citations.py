@@ -12,8 +12,9 @@ from mind2web2_check.blocks import Block
 from mind2web2_check.candidates import Candidate, CandidateFinder
 from mind2web2_check.decision import Evidence, decide
 from mind2web2_check.labels import labels_in
-from mind2web2_check.markup import without_markup
+from mind2web2_check.markup import EMPHASIS, without_markup
 from mind2web2_check.source_lists import ListFinder, SourceLists
+from mind2web2_check.words import ASKS_FOR_SOURCE
 
 # Programs write these for their readers; a copy of the text has no addresses for them.
 _LOST = (
@@ -24,7 +25,10 @@ _LOST = (
     r"|\[\d{1,3}†[^\]\n]{0,40}\](?:\[\d{1,3}[^\]\n]{0,20}\])*"
     r"|:?contentReference\[oaicite:[^\]\n]{0,20}\](?:\{index=\d+\})?"
     r"|<grok:render\b[^<>]*>(?:[\s\S]{0,400}?</grok:render>)?"
+    # Readers ask for a source.
+    rf"|(?:<sup>)?[\[【(（]\**{ASKS_FOR_SOURCE}\**[\]】)）](?:</sup>)?|\{{\{{{ASKS_FOR_SOURCE}(?:\|[^{{}}\n]{{0,99}})?\}}\}}"
 )
+_ASKS_FOR_SOURCE = re.compile(ASKS_FOR_SOURCE, re.IGNORECASE)
 # It says where the words begin that the next mark cites.
 _CITE_BEGIN = r"\[cite_(?:start|end)\]"
 _MASKED = (
@@ -39,6 +43,8 @@ _RANGE = re.compile(r"(?<=\d)\]([ \t]*[–—-][ \t]*)\[(?=\d)")
 _GLUED_NUMBER = re.compile(r"(?<=[A-Za-z_/-])\d{1,3}$")
 _MIN_CITED = 0.2
 _MAX_DIGITS = 3
+# Around the number by which a link is named.
+_SIGNS = " *^\\[]【】()"
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +116,7 @@ class _Reader:
         self._has_numbers = all(map(lists.has, numbers))
         self._take_blocks(blocks)
         # "[3]-[6]" is read as "[3 - 6]".
-        joined = _RANGE.sub(r" \1 ", text)
+        joined = EMPHASIS.sub(_without_stars, _RANGE.sub(r" \1 ", text))
         self._candidates = CandidateFinder(joined, blocks, lists, self._taken).find()
         self._table = decide(self._candidates, lists)
 
@@ -175,7 +181,9 @@ class _Reader:
             # A picture does not cite anything, and is not a word of a sentence.
             return Citation(address.start, address.end)
         name = without_markup(address.name or "")
-        labels = labels_in(name.strip(" ^\\[]【】()"))
+        if _ASKS_FOR_SOURCE.fullmatch(name.strip(_SIGNS)):
+            return Citation(address.start, address.end, _as_mark(name), (), (_as_mark(name),))
+        labels = labels_in(name.strip(_SIGNS))
         numbers: tuple[str, ...] = ()
         # A longer number is a year, which is a word of the sentence.
         if labels and labels.kind == "number" and max(map(len, labels.names)) <= _MAX_DIGITS:
@@ -225,7 +233,10 @@ def _without_mark(address: Address, listed: set[str]) -> Address:
     return replace(address, url=bare, end=address.end - len(address.url) + len(bare))
 
 
+def _without_stars(emphasis: re.Match[str]) -> str:
+    return emphasis[0].replace("*", '"')
+
+
 def _as_mark(name: str) -> str:
     """Return a link's name as a mark, in one pair of brackets."""
-    name = name.replace("\\", "")
-    return name if name[:1] in "[【(" else f"[{name}]"
+    return f"[{name.strip(_SIGNS)}]"

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from copy import deepcopy
+from operator import methodcaller
 from typing import TYPE_CHECKING
 
 from mind2web2.plugin import UsageError
@@ -20,9 +21,14 @@ _HIDING_RULE = re.compile(
 _SIMPLE_SELECTOR = re.compile(r"\s*[.#][\w-]+\s*")
 _NOTE_LINK = re.compile(r"\W*(?:\d{1,3}|[a-z]|[*†‡§]{1,3})\W*|[*†‡§]{1,3}", re.IGNORECASE)
 _NOTE_PARENTS = ("li", "p", "div", "aside", "dd", "td", "section")
-_NEAREST_PARENT = f"({' | '.join(f'ancestor-or-self::{tag}' for tag in _NOTE_PARENTS)})[last()]"
+_NEAREST_PARENT = f"ancestor-or-self::*[{' or '.join(f'self::{tag}' for tag in _NOTE_PARENTS)}][1]"
 _WEB = re.compile(r"(?:https?:|doi:|www\.|//)", re.IGNORECASE)
 _MAX_SPAN, _MAX_LABEL_CHARS = 100, 12
+# Merged cells may unfold into this many characters, and each into at least these.
+_MAX_UNFOLDED_CHARS, _CELL_CHARS = 2_000_000, 10
+# A cell with a number, a sentence or long words.
+_VALUE = re.compile(r"\d|[.!?。]\s*\Z|\S[\s\S]{60}")
+_NOT_BOLD = ".//text()[normalize-space() and not(ancestor::b or ancestor::strong or ancestor::th)]"
 
 
 def html_text(page: str) -> str:
@@ -43,12 +49,11 @@ def html_text(page: str) -> str:
     # An empty document is an error.
     written = page.encode("utf-8", "replace") + b"<p>"
     root = lxml_html.document_fromstring(written, parser=parser)
-    for table in root.iter("table"):
-        _split_merged_cells(table)
-    label = f"//dt[string-length(.) <= {_MAX_LABEL_CHARS}]"
-    for definition in root.xpath(f"{label}/following-sibling::*[1][self::dd]"):
-        definition.getprevious().append(definition)
-        definition.drop_tag()
+    _Tables().write(root)
+    for term in root.xpath(f"//dt[string-length(.) <= {_MAX_LABEL_CHARS}]"):
+        for definition in term.xpath("following-sibling::*[1]/self::dd"):
+            term.append(definition)
+            definition.tag = "span"
     _Links(root).write()
     options = ConversionOptions(
         sup_symbol="<sup>",
@@ -73,29 +78,73 @@ def _hidden_by_rules(root: HtmlElement) -> Iterator[str]:
         yield from filter(_SIMPLE_SELECTOR.fullmatch, selectors.split(","))
 
 
-def _split_merged_cells(table: HtmlElement) -> None:
-    """Put a cell that reaches over several rows into each of them; give each table a head."""
-    carried: dict[int, list[HtmlElement]] = defaultdict(list)
-    rows = table.xpath("./tr | ./thead/tr | ./tbody/tr | ./tfoot/tr")
-    for row in rows:
-        place = 0
-        for cell in row.xpath("./td | ./th"):
-            place = _insert(carried, place, cell.addprevious)
-            copies = _span(cell, "rowspan") - 1
-            cell.attrib.pop("rowspan", None)
-            carried[place] += [deepcopy(cell) for _ in range(copies)]
-            place += _span(cell, "colspan")
-        _insert(carried, place, row.append)
-    if rows and not table.xpath("./thead") and rows[0].xpath("./td"):
-        head = table.makeelement("tr")
-        head.extend(table.makeelement("th") for _ in rows[0].xpath("./td | ./th"))
-        rows[0].addprevious(head)
+class _Tables:
+    """The tables of a page; each cell stands in all its rows, and each table has a head."""
+
+    def __init__(self) -> None:
+        self._chars_left = _MAX_UNFOLDED_CHARS
+
+    def write(self, root: HtmlElement) -> None:
+        """Split merged cells, and give each table a head, which is empty if its first row is data.
+
+        Raises:
+            UsageError: the cells unfold into too much text.
+        """
+        for table in root.xpath("//table[tr or */tr]"):
+            rows = table.xpath("./tr | ./thead/tr | ./tbody/tr | ./tfoot/tr")
+            self._split_merged_cells(rows)
+            if not table.xpath("./thead"):
+                _write_head(*rows)
+
+    def _split_merged_cells(self, rows: Sequence[HtmlElement]) -> None:
+        carried: dict[int, list[HtmlElement]] = defaultdict(list)
+        for number, row in enumerate(rows):
+            place = 0
+            for cell in row.xpath("./td | ./th"):
+                place = _insert(carried, place, cell.addprevious)
+                width = _span(cell, "colspan")
+                height = min(_span(cell, "rowspan"), len(rows) - number)
+                cell.attrib.pop("rowspan", None)
+                cell.set("colspan", str(width))
+                self._count(height * (width * _CELL_CHARS + len(cell.text_content())))
+                carried[place] += [deepcopy(cell) for _ in range(height - 1)]
+                place += width
+            _insert(carried, place, row.append)
+
+    def _count(self, chars: int) -> None:
+        self._chars_left -= chars
+        if self._chars_left < 0:
+            raise UsageError("the merged cells of its tables unfold into too much text")
+
+
+def _write_head(first: HtmlElement, *others: HtmlElement) -> None:
+    """Make a first row a head, or else write an empty one above it."""
+    cells = first.xpath("./td | ./th")
+    if _is_head(first, others):
+        for cell in cells:
+            cell.tag = "th"
+    else:
+        head = first.makeelement("tr")
+        head.extend(first.makeelement("th") for _ in cells)
+        first.addprevious(head)
+
+
+def _is_head(row: HtmlElement, others: Sequence[HtmlElement]) -> bool:
+    """Tell if a row alone is bold or of heads, or has short words and each row below it a value."""
+    if not row.xpath(_NOT_BOLD):
+        return all(other.xpath(_NOT_BOLD) for other in others)
+    return len(others) > 1 and not _has_value(row) and all(map(_has_value, others))
+
+
+def _has_value(row: HtmlElement) -> bool:
+    cells = map(methodcaller("text_content"), row.xpath("./td | ./th"))
+    return bool(row.xpath(".//a[@href] | .//sup")) or any(map(_VALUE.search, cells))
 
 
 def _span(cell: HtmlElement, name: str) -> int:
     """Return over how many rows or columns a cell reaches."""
-    written = str(cell.get(name))
-    return min(int(written), _MAX_SPAN) if written.isdigit() else 1
+    written = str(cell.get(name))[:6]
+    return min(int(written), _MAX_SPAN) if written.isdecimal() else 1
 
 
 def _insert(
@@ -106,7 +155,7 @@ def _insert(
         cell = carried[place].pop()
         cell.tail = None
         insert(cell)
-        place += 1
+        place += _span(cell, "colspan")
     return place
 
 
@@ -130,17 +179,17 @@ class _Links:
         """Write the footnotes and their marks; links that lead nowhere are words."""
         notes = dict(self._footnotes())
         for raised in self._root.xpath("//sup[.//a] | //sub[.//a]"):
-            raised.drop_tag()
+            raised.tag = "span"
         for link in self._root.xpath("//a"):
             href, name = str(link.get("href")).strip(), self._target(link)
             if name in notes.values():
                 link[:] = []
                 link.text = f"[^{name}]"
-                link.drop_tag()
+                link.tag = "span"
             elif name or not _WEB.match(href):
-                link.drop_tag()
-            elif href.startswith("//"):
-                link.set("href", f"https:{href}")
+                link.tag = "span"
+            else:
+                link.set("href", re.sub(r"\A//", "https://", href))
         for element, name in notes.items():
             _label_note(element, name)
 
@@ -166,6 +215,6 @@ def _label_note(element: HtmlElement, name: str) -> None:
     above = element.getparent()
     number = f"[{above.index(element) + 1}]: " if above.tag == "ol" else ""
     for block in element.xpath(".//p | .//div"):
-        block.drop_tag()
+        block.tag = "span"
     element.text = f"[^{name}]: {number}{element.text or ''}"
     element.tag = "p"

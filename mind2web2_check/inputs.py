@@ -31,7 +31,8 @@ _SNIFFED_BYTES = 4096
 _CHARSET = re.compile(rb"<meta\b[^<>]*?\bcharset\s*=\s*[\"']?\s*([\w.:-]+)", re.IGNORECASE)
 # Markdown may have lists and tables as HTML.
 _HTML_BLOCKS = re.compile(
-    r"^[ \t]*<(ol|ul|table|dl|h[1-6])\b[^<>]*>.*?</\1\s*>", re.IGNORECASE | re.DOTALL | re.MULTILINE
+    r"^[ \t]*<(ol|ul|table|dl|h[1-6])\b[^<>]*>.*?(?:(</\1\s*>)|\Z)",
+    re.IGNORECASE | re.DOTALL | re.MULTILINE,
 )
 _WIKI_NOTE = re.compile(
     r"<ref(?:\s+(?:name\s*=\s*[\"']?(?P<name>[^\"'<>/]{1,60})[\"']?|[^<>/]*))?\s*(?:/>|>(?P<note>(?:(?!<ref\b).){0,4000}?)</ref\s*>)",
@@ -127,7 +128,11 @@ def _as_text(data: bytes, name: str) -> str:
     text = FetchedDocument(name, 200, f"text/html{charset}", data).text()
     if is_named or _HTML_START.match(text[:_SNIFFED_BYTES].encode()):
         return html_text(text)
-    return _HTML_BLOCKS.sub(lambda block: f"\n\n{html_text(block[0])}\n", _with_footnotes(text))
+    return _HTML_BLOCKS.sub(_as_markdown, _with_footnotes(text))
+
+
+def _as_markdown(block: re.Match[str]) -> str:
+    return f"\n\n{html_text(block[0])}\n" if block[2] else block[0]
 
 
 def _with_footnotes(text: str) -> str:

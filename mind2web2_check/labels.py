@@ -43,8 +43,8 @@ LOOKS = (
     Look("⁅1⁆", "⁅", "⁆", 6, is_sure=True),
     Look("\\bibitem{1}", r"\\bibitem(?:\[[^\[\]\n]*\])?\{", r"\}", 9, is_sure=True),
     Look("\\cite{1}", r"\\cite[a-z]*\*?\{", r"\}", 9, is_sure=True),
-    Look("<sup>1</sup>", r"<sup>(?:\s?\\?[\[(])?", r"(?:\\?[\])]\s?)?</sup>", 4),
-    Look("^1^", r"\^\[?", r"\]?\^", 3),
+    Look("<sup>1</sup>", r"<sup>(?:\s?\\?[\[(])?", r"(?:\\?[\])]\s?)?</sup>", 4, is_sure=True),
+    Look("^1^", r"\^\[?", r"\]?\^", 3, is_sure=True),
     Look("^{1}", r"\$?\^\{", r"\}\$?", 3),
     Look("$^1$", r"\$\^", r"\$", 3),
     Look("{1}", r"\{", r"\}", 2),
@@ -55,7 +55,8 @@ LOOKS = (
     Look("1️⃣", "(?<!\\d)(?=\\d{1,3}\ufe0f?\u20e3)", "\ufe0f?\u20e3", 5),
     Look("①", "(?=[①-⓿❶-➓⓵-⓾㉑-㊿⑴-⒇])", "(?<=[①-⓿❶-➓⓵-⓾㉑-㊿⑴-⒇])", 5),
     Look("†", "(?=[†‡§¶])", "(?<=[†‡§¶])(?![†‡§¶])", 3),
-    Look("¹", "(?<![⁰¹²³⁴-⁻])(?=[¹²³⁴-⁹])", "(?<=[⁰¹²³⁴-⁹])(?![⁰¹²³⁴-⁻])", 3),
+    Look("*", r"(?<=[^\s*|\\(])\\?(?=\*{1,3}(?![*\w]))", r"(?<=\*)(?!\*)", 4),
+    Look("¹", "(?<![⁰¹²³⁴-⁻])(?=[¹²³⁴-⁹])", "(?<=[⁰¹²³⁴-⁹])(?![⁰¹²³⁴-⁻])", 3, is_sure=True),
 )
 BY_NAME = {look.name: look for look in LOOKS}
 
@@ -66,7 +67,7 @@ _BRACKETS = r"<>|$\n" + "".join(
     re.escape(sign) for sign in sorted(_SIGNS) if unicodedata.category(sign) in _PAIRS
 )
 _CONTENT = rf"[^{_BRACKETS}^]{{1,120}}?"
-_FIRST_SIGN = rf"(?=[{_BRACKETS}\\^0-9①-⓿❶-➓⓵-⓾㉑-㊿⑴-⒇¹²³⁴-⁹†‡§¶])"
+_FIRST_SIGN = rf"(?=[{_BRACKETS}\\^0-9①-⓿❶-➓⓵-⓾㉑-㊿⑴-⒇¹²³⁴-⁹†‡§¶*])"
 _BY_LENGTH = sorted(LOOKS, key=lambda look: -len(look.name))
 _ANY_LOOK = "|".join(
     rf"(?P<_{LOOKS.index(look)}>{look.opening}\s*(?P<in_{LOOKS.index(look)}>{_CONTENT})\s*{look.closing})"
@@ -89,7 +90,7 @@ _LABEL = re.compile(
     rf"(?P<first>\d{{1,4}})(?:{_RANGE_SIGN}(?:(?:{_WORD})?[\s.:：#_-]*)(?P=letters)(?P<last>\d{{1,4}}))?",
     re.IGNORECASE,
 )
-_KEY = re.compile(r"[^\W_][\w.:+'’-]{0,40}|[†‡§¶]{1,3}")
+_KEY = re.compile(r"[^\W_][\w.:+'’-]{0,40}|[†‡§¶*]{1,3}")
 _MAX_RANGE = 99
 _MAX_LETTERS = 2
 
@@ -121,7 +122,11 @@ class Labels:
 def labels_in(content: str) -> Labels | None:
     """Return the labels of a mark's content such as ``1, 3-5``; ``None`` if it is none."""
     text = unicodedata.normalize("NFKC", content.replace("⁻", "-"))
-    text = re.sub(r"[\\*^@#]|:$", "", "".join(str(unicodedata.digit(each, each)) for each in text))
+    text = re.sub(
+        r"\*+(?=\w)|(?<=\w)\*+|[\\^@#]|:$",
+        "",
+        "".join(str(unicodedata.digit(each, each)) for each in text),
+    )
     text = re.sub(rf"^\s*{_WORD}\s*[:：]\s*", "", text, flags=re.IGNORECASE).strip(" _()")
     names: list[str] = []
     kinds: set[str] = set()
@@ -148,7 +153,7 @@ def _expanded(label: re.Match[str]) -> Iterator[str]:
 
 _PLAIN_LABEL = (
     rf"(?:{SOURCE_WORD}\s?)?#?[^\W\d_]{{0,4}}\d{{1,4}}(?:\*\*|__)?\s?(?:[.)）、．:：\]]|[-–—|]\s|(?<=\*\*)\s)"
-    r"|[a-z](?:\*\*|__)?[.)]\s|[*†‡§]{1,3}\s|\d{1,3}\s+(?=(?-i:[^\W\da-zß-ÿ_])|[\"“‘«「《]|https?:)"
+    r"|[a-z](?:\*\*|__)?[.)]\s|[†‡§¶]{1,3}\s?|\\?\*{1,3}(?:\s|(?=[^\s*][^*\n]*$))|\d{1,3}\s+(?=(?-i:[^\W\da-zß-ÿ_])|[\"“‘«「《]|https?:)"
 )
 SIGNED_LABEL = "|".join(
     rf"{look.opening}\s*[^{_BRACKETS}\s][^{_BRACKETS}]{{0,40}}?\s*{look.closing}"
@@ -180,9 +185,9 @@ def entry_label(text: str, start: int, end: int) -> EntryLabel | None:
     found = ENTRY_LABELS.match(text, start, end)
     if found is None:
         return None
-    signed = list(IN_SIGNS.finditer(found["labels"]))
+    signed = list(IN_SIGNS.finditer(found["labels"].replace("*", "")))
     if not signed:
-        names = labels_in(re.sub(r"[.)）、．:：\]|*_\s–—-]+$", "", found["labels"]))
+        names = labels_in(re.sub(r"(?<=\w)[.)）、．:：\]|*_\s–—-]+$", "", found["labels"]))
         signs = re.sub(r"[\w\s*]", "", found["labels"])
         return EntryLabel(names.names, f"1{signs[-1:]}", found.end()) if names else None
     names_found: list[str] = []

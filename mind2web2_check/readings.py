@@ -16,6 +16,11 @@ def _never(_: Iterable[object]) -> bool:
     return False
 
 
+def _first(known: Iterable[object]) -> bool:
+    """Tell whether the mark's first label has an entry."""
+    return bool(next(iter(known)))
+
+
 @dataclass(frozen=True, slots=True)
 class Reading:
     """A reading of a mark by the text around it.
@@ -23,7 +28,8 @@ class Reading:
     Args:
         where: the looks of marks, or the places of plain numbers, at which it is possible.
         before: what the text before the mark ends in; ``mark`` and ``behind`` are its beginnings.
-        unless: asked which of the labels have an entry; ``any`` or ``all`` of them exclude it.
+        unless: asked which of the labels have an entry; ``any`` or ``all`` of them, or the first,
+            exclude it.
     """
 
     name: str
@@ -93,6 +99,8 @@ READINGS = (
     Reading("exponent", _RAISED, rf"(?<![\d.,])\d{{3,4}}{_NO_YEAR}\n?", behind=r"\s+\w"),
     Reading("index", "^1^ ^{1} $^1$", _INDEXED),
     Reading("unit or exponent", _RAISED, _BASE),
+    Reading("exponent", _RAISED, r"(?<![^\W_])[a-z]{1,3}|[)\]}]|</sub>", unless=_first),
+    Reading("isotope", _RAISED, r"(?<![.!?])(?:^|[\s(–-])", behind=r"[A-Z]"),
     Reading("exponent", "¹", _NO_BASE),
     Reading("exponent", "¹", behind=r"[a-zA-Zß-ÿ]"),
     # Numbers in signs that have other uses.

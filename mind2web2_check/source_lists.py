@@ -18,7 +18,7 @@ from mind2web2_check.words import YEAR, is_list_heading
 # "High-quality sources", "Most useful sources to start with": lists if most of their lines are
 # addresses.
 _LOOSE_HEADING = re.compile(
-    r"(?:[\w’'/&-]+\W+){0,6}(?:sources|references|reading|bibliography|links|citations)"
+    r"(?=.{,100}\Z)(?:[\w’'/&-]++\W++){0,6}(?:sources|references|reading|bibliography|links|citations)"
     r"(?: (?:to|for|used|cited|consulted|and|by|in|on|from|with|list|that|index)\b.*)?[\W_]*",
     re.IGNORECASE,
 )
@@ -51,6 +51,8 @@ _ACCESSED = re.compile(
 _BARE = "1"
 _LINKED = "[[1]]()"
 _MOSTLY = 0.8
+# Each of a thousand notes may name the one before it.
+_MAX_MEANT = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +123,7 @@ class SourceLists:
 
 def _of_other_kind(label: str) -> str:
     """Return the label of a footnote for that of a list's entry, and the reverse."""
-    return label.removeprefix("^") if label.startswith("^") else f"^{label}"
+    return f"^{label}".removeprefix("^^")
 
 
 class ListFinder:
@@ -219,10 +221,11 @@ class ListFinder:
         if not addresses:
             return False
         first, last = addresses[0], addresses[-1]
-        before = self._text[self._start(index) : first.start].strip(" *_|<(")
+        before = self._text[self._start(index) : first.start]
         behind = self._text[last.end : self._blocks[index].end]
+        words = _ADDRESS_WORD.sub("", before).strip(" *_|<(:：")
         is_closing = last.name is None or self._blocks[index].kind == "row"
-        return bool(_ACCESSED.fullmatch(behind)) if is_closing else not before
+        return bool(_ACCESSED.fullmatch(behind)) if is_closing else not words
 
     def _start(self, index: int) -> int:
         """Return where the words of a block begin, behind its label."""
@@ -257,21 +260,20 @@ class ListFinder:
             if look and listed >= _MOSTLY * len(run):
                 yield run
 
-    def _entries(self, taken: Sequence[int]) -> Iterator[Entry]:
-        entry: Entry | None = None
+    def _entries(self, taken: Sequence[int]) -> list[Entry]:
+        entries: list[Entry] = []
         for index in taken:
             urls = [each.url for each in self._by_block[index]]
             block, label = self._blocks[index], self._labels[index]
-            if entry and not label and self._is_address_only(index):
-                entry = replace(entry, end=block.end, addresses=_fullest([*entry.addresses, *urls]))
+            if entries and not label and self._is_address_only(index):
+                last = entries[-1]
+                addresses = _fullest([*last.addresses, *urls])
+                entries[-1] = replace(last, end=block.end, addresses=addresses)
                 continue
-            if entry:
-                yield entry
             text = _MARKUP.sub("", self._text[self._start(index) : block.end]).strip()
             names = label.names if label else ()
-            entry = Entry(block.start, block.end, names, _fullest(urls), text)
-        if entry:
-            yield entry
+            entries.append(Entry(block.start, block.end, names, _fullest(urls), text))
+        return entries
 
     def _content(self, index: int) -> str:
         block = self._blocks[index]
@@ -292,7 +294,7 @@ def _with_other_notes(entries: Iterable[Entry]) -> Iterator[Entry]:
         others = [by_label.get(number, ()) for number in _OTHER_NOTE.findall(entry.text)]
         if _SAME_SOURCE.match(entry.text):
             others.append(last)
-        last = tuple(dict.fromkeys(chain(*others, entry.addresses)))
+        last = tuple(dict.fromkeys(chain(*others, entry.addresses)))[:_MAX_MEANT]
         by_label.update((label.removeprefix("^"), last) for label in entry.labels)
         yield replace(entry, addresses=last)
 

@@ -6,7 +6,7 @@ import re
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import groupby
+from itertools import groupby, takewhile
 from typing import Literal
 
 from pydantic import BaseModel, Field
@@ -72,7 +72,7 @@ _LINKED = "\x01"
 _ASCII_END = r"[.!?…]+(?:[\"'”’»)\]*_~]|</\w+>)*"
 _OTHER_END = r"[。！？؟۔।]+[\"'”’」』）)*_]*"
 _END = re.compile(
-    rf"(?:{_ASCII_END})(?=[\s\u200b\u2060{_OPAQUE}({_LINKED}]|<sup>\W{{0,2}}{_OPAQUE}|$)|{_OTHER_END}"
+    rf"(?:{_ASCII_END})(?=[\s\u200b\u2060{_OPAQUE}({_LINKED}]|(?:<sup>)?\W{{0,2}}{_OPAQUE}|$)|{_OTHER_END}"
 )
 # Behind a sentence: its marks, its links in brackets and the words that introduce them.
 _RUN = re.compile(
@@ -272,7 +272,7 @@ class _Statements:
         table = self._blocks[number - 1].table
         if not table:
             return by_block.get(number - 1, ())
-        rows = [at for at in range(number) if self._blocks[at].table == table]
+        rows = takewhile(lambda at: self._blocks[at].table == table, range(number - 1, -1, -1))
         return [segment for at in rows for segment in by_block.get(at, ())]
 
     def _is_chatter(self, segment: _Segment, group: Sequence[_Segment]) -> bool:

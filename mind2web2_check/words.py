@@ -81,6 +81,17 @@ SOURCE_LABELS = (
     r"|источники?|źródł[oa]|kaynak|bron(?:nen)?|kilder?|källa|المصدر|المصادر|מקור)"
 )
 
+# In brackets behind a sentence: its author has no source, or a reader asks for one.
+ASKS_FOR_SOURCE = (
+    r"(?:(?:[a-z-]+ ){0,3}(?:citations?|sources?|references?|verification|clarification|page|attribution) needed|citation needed\b.{0,40}"
+    r"|(?:source|reference|citation|quelle|bron|källa|kilde|lähde|zdroj|citace|fonte|fuente|when|who|which|where|why|how|by whom|according to whom)s?\s?[?？]"
+    r"|(?:verification failed|failed verification|(?:permanent )?dead link|unreliable source|original research|not in citation(?: given)?|dubious\b.{0,20})\??"
+    r"|belege? fehl(?:t|en)|nachweis fehlt|réf(?:érence|\.)? (?:nécessaire|souhaitée)|source insuffisante|cita requerida|citación requerida|senza fonte|citazione necessaria"
+    r"|carece de fontes|falta fonte|carece de fuentes|necessita citació|bron gevraagd|bron nodig|potrzebn[ye] (?:przypis|źródło)|kaynak belirtilmeli|källa behövs|kilde mangler"
+    r"|trenger referanse|kilde trengs|lähde tarvitaan|zdroj\?|forrás\?|источник не указан\b.{0,20}|источник\?|потрібне джерело|джерело\?|cần dẫn nguồn|butuh rujukan"
+    r"|要出典|[来來]源請求|[来來]源请求|出典無効|출처 필요|بحاجة لمصدر|نیازمند منبع|דרוש מקור|cn|fact)"
+)
+
 _LINK_LABELS = (
     r"urls?|web ?site|links?|evidence|citations?|citing|cited from|retrieved from|read more|more|further reading"
     r"|siehe|belege?|nachweise?|lien|enlace|referencia|ссылка|链接|参考链接|參考連結|링크|リンク|参照"

@@ -11,11 +11,12 @@ _CODE = r"(?P<code>^(?P<fence>`{3,}+|~{3,}+).*?(?P=fence)|(?<!`)(?P<ticks>`++).*
 CODE = re.compile(_CODE, re.MULTILINE | re.DOTALL)
 # Code is seen as it is; after it come comments, hidden elements, and tags without meaning. One
 # without an end is passed over at the next one, so that the time grows with the text's length.
+_HIDING = r"[^<>]*\b(?:display:\s*none|visibility:\s*hidden|hidden)\b"
 _CODE_OR_UNSEEN = re.compile(
     rf"{_CODE}"
     r"|<!--(?:(?!<!--).)*?-->"
-    r"|<(?P<hidden>span|div|p)\b[^<>]*\b(?:display:\s*none|visibility:\s*hidden|hidden)\b[^<>]*>"
-    r"(?:(?!<(?P=hidden)\b[^<>]*hidden).)*?</(?P=hidden)[^<>]*>"
+    rf"|<(?P<hidden>span|div|p)\b{_HIDING}[^<>]*>"
+    rf"(?:(?!<(?P=hidden)\b{_HIDING}).)*?</(?P=hidden)[^<>]*>"
     r"|</?(?:details|summary|div|span|section|article|center|font|p|br|u|small|aside)\b[^<>\n]*>",
     re.IGNORECASE | re.MULTILINE | re.DOTALL,
 )

@@ -126,6 +126,49 @@ def test_an_entry_that_is_a_footnote_keeps_its_number() -> None:
     assert sources == [["https://one.example/a"]] * 2
 
 
+@pytest.mark.parametrize(
+    ("written", "has_head"),
+    [
+        ("Line|Length|Source;D|12 km|<a href=https://a.example/1>a</a>;U1|19 km|", True),
+        ("Line|Length;D|nine<sup>a</sup>;U1|It has nine stops.", True),
+        ("<b>Line</b>|<b>2019</b>;D|twelve", True),
+        ("<b>Graz</b>|<b>6</b>;<b>Linz</b>|<b>4</b>", False),
+        ("Line|2019;D|twelve;U1|19 km", False),
+        ("Graz is wet.|six;Linz|4;Wien|28", False),
+        ("Graz|old;Linz|4;Wien|new", False),
+        ("Graz|old;Linz|4", False),
+    ],
+)
+def test_a_first_row_is_a_head_if_it_alone_is_bold_or_has_no_value(
+    written: str, has_head: bool
+) -> None:
+    rows = written.replace(";", "<tr><td>").replace("|", "<td>")
+    first, delimiter = html_text(f"<table><tr><td>{rows}</table>").splitlines()[:2]
+    assert delimiter.startswith("| ---")
+    assert has_head == (first.strip(" |") != "")
+
+
+def test_rows_are_read_with_the_heads_of_their_columns() -> None:
+    rows = "<tr><td>Line<td>Length<tr><td>The old D<td>12 km<tr><td>The new U1<td>19 km"
+    read = read_report(html_text(f"<table>{rows}</table>"))
+    assert [each.said for each in read.statements] == [
+        "Line: The old D | Length: 12 km",
+        "Line: The new U1 | Length: 19 km",
+    ]
+
+
+def test_a_cell_over_rows_and_columns_stands_in_its_place() -> None:
+    rows = "<tr><th>a<th>b<th>c<tr><td rowspan=9 colspan=2>old<td>1<tr><td>2"
+    page = f"<table>{rows}</table>"
+    assert html_text(page).splitlines()[2:] == ["| old | | 1 |", "| old | | 2 |"]
+
+
+def test_merged_cells_that_unfold_without_end_are_refused() -> None:
+    cell = "<td rowspan=999999 colspan=999999>x"
+    with pytest.raises(UsageError, match="unfold into too much text"):
+        html_text(f"<table>{f'<tr>{cell}' * 200}</table>")
+
+
 def test_a_list_of_contents_has_no_footnotes() -> None:
     page = (
         "<p><a href='#age'>Age</a></p><p>It is old (<a href='https://one.example/a'>1</a>).</p>"
@@ -169,6 +212,19 @@ SLOW = {
     "pages of one item": b"<html><p>It is 4 m tall." * (MB // 20),
     "marks": b"It is old [1]. " * (MB // 15),
     "tables": b"| a | 4 |\n" * (MB // 10),
+    "terms": b"<html><dl>" + b"<dt>1<dd>x" * (MB // 16),
+    "signs": b"&" * 5000 + b" x",
+    "formulas": b"\\[\n" * (MB // 8),
+    "lists": b"<ol>\n" * (MB // 8),
+    "letters": b"It is old.[1] " + b"a" * (MB // 2),
+    "hidden": b"<span style='display:none'>" * (MB // 27),
+    "an author": "\n\n".join(
+        [
+            *(f"It is old (Roe, May{each}, 2019)." for each in range(10_000)),
+            "## References",
+            *(f"Roe, A. (2019). T {each}. http://a.b/{each}" for each in range(6000)),
+        ]
+    ).encode(),
 }
 
 

@@ -101,8 +101,8 @@ ENLARGED = """%PDF-1.4
 4 0 obj<</Type/Font/Subtype/Type1/BaseFont/Helvetica>>endobj
 5 0 obj<</Length 400>>stream
 BT 24 0 0 24 72 720 Tm /F 1 Tf (Boats of the lake) Tj
-12 0 0 12 72 690 Tm (The ferry has carried people over it since 1936.) Tj 7 0 0 7 340 694 Tm (1) Tj
-18 0 0 18 72 640 Tm (What is said of it) Tj
+12 0 0 12 72 690 Tm (The ferry has carried people over it since 1936.) Tj 7 0 0 7 327 694 Tm (1) Tj
+18 0 0 18 72 640 Tm (References) Tj
 12 0 0 12 72 615 Tm (1. Ayr, https://one.example/a) Tj ET
 endstream endobj
 trailer<</Root 1 0 R>>
@@ -113,7 +113,7 @@ def test_the_headings_of_a_pdf_that_enlarges_fonts_are_told_by_what_is_seen(tmp_
     (tmp_path / "lake.pdf").write_text(ENLARGED)
     text, read = report_in(str(tmp_path / "lake.pdf"))
     assert text.splitlines()[0] == "## Boats of the lake"
-    assert "## What is said of it" in text
+    assert "## References" in text
     assert [each.sources for each in read.statements] == [["https://one.example/a"]]
 
 

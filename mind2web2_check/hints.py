@@ -29,7 +29,13 @@ HintKind = Literal[
     "name not on the page",
     "no source",
 ]
-_QUOTATION = re.compile(r"[“\"«「]([^“”\"«»「」]{12,400})[”\"»」]")
+# Behind a digit, a straight mark stands for inches.
+_QUOTATION = re.compile(
+    r'(?<!\w)"[^"]{1,400}"|„[^„“”]{1,400}[“”]|“[^“”]{1,400}”|«[^«»]{1,400}»|»[^«»]{1,400}«'
+    "|「[^「」]{1,400}」|『[^『』]{1,400}』"
+)
+# Chinese and Japanese have no spaces between words.
+_QUOTED_WORD = re.compile(r"[\u3040-\u9fff]{3}|\w+")
 _MIN_QUOTED_WORDS = 4
 _WORD = re.compile(r"[^\W\d_]{3,}")
 # Arabic, Persian, Indian and full-width digits.
@@ -113,11 +119,12 @@ def _about_statement(
     claim = _with_plain_digits(statement.plain)
     text = "\n".join(f"{page.title}\n{page.text}" for page in pages)
     for quotation in _QUOTATION.findall(claim):
-        if len(quotation.split()) >= _MIN_QUOTED_WORDS:
-            found = find_quote(quotation.strip(" .,"), (("page", text),))
+        said = quotation[1:-1].strip()
+        if len(_QUOTED_WORD.findall(said)) >= _MIN_QUOTED_WORDS:
+            found = find_quote(said.strip(" .,"), (("page", text),))
             if found.match == "not_found":
                 kind: HintKind = "quotation not on the page"
-                yield Hint(kind=kind, statement=number, detail=quotation)
+                yield Hint(kind=kind, statement=number, detail=said)
     mentioned = _Mentioned(text)
     amounts = list(amounts_in(claim))
     for fact in facts_in(claim):
@@ -170,9 +177,9 @@ class _Mentioned:
     def _has_date(self, value: str) -> bool:
         if value in self._numbers:
             return True
-        day_of_year = value[-6:]
+        # A day may be named without its year, ``--05-03``, here or there.
         return any(
-            each.startswith(value) or (each.startswith("--") and each[1:] == day_of_year)
+            each.startswith(value) or ("--" in each + value and each[-6:] == value[-6:])
             for each in self._dates
         )
 

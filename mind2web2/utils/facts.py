@@ -201,7 +201,9 @@ def _number_value(written: str) -> str:
 
 # Names
 
-_NAME_WORD = r"[^\W\d_a-zß-öø-ÿ][\w\u2019'-]*[^\W_]"
+# The capital letters of all scripts that have some; in others, names look like all words.
+_CAPITALS = "".join(filter(str.isupper, map(chr, range(0x2000))))
+_NAME_WORD = rf"[{_CAPITALS}][\w\u2019'-]*[^\W_]"
 _LINK_WORD = r"(?:of|the|de|del|der|des|di|du|la|le|van|von|and|&|for|in)"
 _NAME = re.compile(rf"\b{_NAME_WORD}(?:(?: {_LINK_WORD}){{0,2}} {_NAME_WORD})*")
 _SENTENCE_END = re.compile(r"(?:^|[.!?:;•|\n\t]|[\"“(])\s*$")

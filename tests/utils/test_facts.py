@@ -61,6 +61,8 @@ from mind2web2.utils.facts import facts_in
             ],
         ),
         ("Visitors pay. Monday is free.", []),
+        ("где Айр и река, żółta łódź", [("name", "Айр", "айр")]),
+        ("ダムは高い", []),
     ],
 )
 def test_facts_have_places_and_values(text, facts):

@@ -82,8 +82,7 @@ class CheckedReport(BaseModel):
             held = f"{supported} {'holds' if total == 1 else 'hold'}"
         others = (f"{n} {'is' if n == 1 else 'are'} {each}" for each, n in _in_order(counts))
         named = ", ".join(f"{n} {each}" for each, n in _in_order(unchecked))
-        claims = counted(unchecked.total(), "further claim" if total else "claim")
-        left = named and f"{claims} not checked: {named}"
+        left = named and f"not checked: {named}"
         return "; ".join(filter(None, (held, ", ".join(others), left)))
 
     def figure_rows(self) -> Iterator[tuple[str, str]]:

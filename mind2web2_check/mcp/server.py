@@ -20,6 +20,8 @@ from mind2web2_check.outputs import findings_text
 from mind2web2_check.scoring import TASK, check_report
 from mind2web2_check.statements import read_report
 
+_STOPS = ".!?。！？।؟"
+
 
 class Tools:
     """The tools; each call uses the same scorer.
@@ -50,7 +52,8 @@ class Tools:
             reason = {"error": found.reason, "kind": found.kind}
             so_far = await asyncio.to_thread(self._so_far, report, found.reason)
             return reason | so_far.model_dump(mode="json")
-        return found.model_dump(mode="json")
+        reason = {} if found.statements else {"error": "the report says nothing to check"}
+        return reason | found.model_dump(mode="json")
 
     async def _found(self, report: str) -> CheckedReport | NoScore:
         found = await check_report(self.scorer, report)
@@ -72,11 +75,13 @@ class Tools:
 
     async def verify_claim(self, claim: str, url: str) -> dict[str, Any]:
         """Check one claim, a sentence, by the page at an address."""
-        sentence = " ".join(claim.split()).rstrip(".")
-        found = await self._found(f"- {sentence} (<{url}>).\n")
+        sentence = " ".join(claim.split()).rstrip(_STOPS)
+        item = f"{sentence} (<{url}>)."
+        found = await self._found(f"- {item}\n")
         if isinstance(found, NoScore):
             return {"error": found.reason, "kind": found.kind}
-        if len(found.statements) != 1 or not found.statements[0].sources:
+        # Words before its last sentence, or an address in it, would not be checked.
+        if [(each.text, bool(each.sources)) for each in found.statements] != [(item, True)]:
             return {"error": f"give one sentence, and a web address that begins with http: {url}"}
         return found.statements[0].model_dump(mode="json")
 

@@ -1,6 +1,7 @@
 """The file that a check writes: the example report with its verdicts, in a browser."""
 
 import asyncio
+import re
 import shutil
 
 import pytest
@@ -128,6 +129,7 @@ async def test_a_statement_is_not_behind_what_its_pages_say_on_a_phone(page, lon
     await page.goto(f"{long}#/checked/0/30")
     sign = page.locator("#statement-30")
     await expect(sign).to_be_in_viewport()
+    await expect(page).to_have_title(re.compile("Checked report .* long"))
     place = await sign.bounding_box()
     pane = await page.get_by_role("region", name="Statement").bounding_box()
     assert place["y"] + place["height"] < pane["y"]

@@ -44,7 +44,9 @@ function App() {
   }, []);
   const known = VIEWS[route.view];
   useEffect(() => {
-    document.title = `${[...route.steps].reverse().join(" · ") || known?.title || "?"} – ${document.documentElement.dataset.title}`;
+    // A file with one view has numbers for steps.
+    const names = ONLY.length ? [] : [...route.steps].reverse();
+    document.title = `${names.join(" · ") || known?.title || "?"} – ${document.documentElement.dataset.title}`;
   }, [location.hash]);
   return html`
     <a class="skip" href="#main" onClick=${toMain}>To the content</a>

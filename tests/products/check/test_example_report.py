@@ -7,7 +7,7 @@ from projects import REPOSITORY, call
 from mind2web2.cli import main
 
 OUTCOMES = (
-    "3 of 5 checked claims hold; 1 is contradicted, 1 is not there; 2 further claims not checked: "
+    "3 of 5 checked claims hold; 1 is contradicted, 1 is not there; not checked: "
     "1 page unavailable, 1 no source given"
 )
 

@@ -30,11 +30,11 @@ def statement(verdict):
         ),
         (
             ["supported", "not judged"],
-            "1 of 1 checked claim holds; 1 further claim not checked: 1 not judged",
+            "1 of 1 checked claim holds; not checked: 1 not judged",
         ),
         (
             ["not judged", "no source given"],
-            "2 claims not checked: 1 not judged, 1 no source given",
+            "not checked: 1 not judged, 1 no source given",
         ),
     ],
 )

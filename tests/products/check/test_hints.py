@@ -125,8 +125,6 @@ def test_a_page_whose_address_leads_to_a_home_page_is_gone(
 
 def test_two_addresses_with_one_page_are_duplicates() -> None:
     addresses = ["https://a.example/x", "https://a.example/x#part", "https://b.example/y"]
-    first, *others = [
-        SourcePage(url, "Hello.", read_at=url, content="digest") for url in addresses
-    ]
+    first, *others = [SourcePage(url, "Hello.", read_at=url, content="digest") for url in addresses]
     assert about(first, *others) == [("duplicate source", first.source)]
     assert about(*(replace(page, content=None) for page in (first, *others))) == []

@@ -114,10 +114,14 @@ async def test_the_tools_say_of_pages_what_the_command_says(
     async with tools.scorer:
         found = await tools.check_report(report)
         claim = await tools.verify_claim("Gold was found", "https://no-such-host.invalid/a")
-        two = await tools.verify_claim("It rained a lot. It snowed a lot.", f"{site.url}/dam")
+        two = await tools.verify_claim("It rained. It snowed a lot.", f"{site.url}/dam")
+        loud = await tools.verify_claim("The Ayr Dam is old!", f"{site.url}/gone")
+        empty = await tools.check_report("# Dams\n")
     reasons = [each["claims"][0]["sources"][0]["reason"] for each in (*found["statements"], claim)]
     assert [reason.partition(":")[0] for reason in reasons] == ["not opened", "dead", "not opened"]
     assert two["error"].startswith("give one sentence")
+    assert loud["verdict"] == "page unavailable"
+    assert empty["error"] == "the report says nothing to check"
 
 
 def test_a_check_that_is_not_there_is_answered_by_the_names_of_those_that_are(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -112,16 +112,22 @@ def parts_of(pages: Sequence[Page]) -> list[list[Part]]:
     """Return the paragraphs, headings and rows of each page."""
     read = _without_margins([list(_cells(_lines(page.words))) for page in pages])
     for lines, page in zip(read, pages, strict=True):
+        bullets = sorted(page.bullets, key=_BASELINE)
         for line in lines:
-            line.words[:0] = [sign for sign in page.bullets if _is_bullet_of(line, sign)]
+            line.words[:0] = _bullets_of(line, bullets)
     usual = _usual_gap(read)
     return [_parts(lines, usual) for lines in read]
 
 
-def _is_bullet_of(line: Line, sign: Word) -> bool:
-    is_level = line.baseline < sign.baseline < line.baseline + line.height / 2
-    is_beside = 0 < line.left - sign.right < line.height
-    return is_level and is_beside
+def _bullets_of(line: Line, bullets: Sequence[Word]) -> list[Word]:
+    """Return the bullets right before a line.
+
+    Args:
+        bullets: those of the page, from the foot up.
+    """
+    begin = bisect_right(bullets, line.baseline, key=_BASELINE)
+    end = bisect_left(bullets, line.baseline + line.height / 2, key=_BASELINE)
+    return [sign for sign in bullets[begin:end] if 0 < line.left - sign.right < line.height]
 
 
 def _lines(words: Iterable[Word]) -> list[Line]:

@@ -5,8 +5,11 @@ from __future__ import annotations
 import ctypes
 import math
 import re
+from bisect import bisect_left
 from collections.abc import Iterator
 from dataclasses import dataclass
+from operator import attrgetter
+from typing import NamedTuple
 
 import pypdfium2  # type: ignore[import-untyped] # it ships no types
 from pypdfium2 import raw
@@ -52,6 +55,17 @@ class Page:
     bullets: list[Word]
 
 
+class _Link(NamedTuple):
+    left: float
+    bottom: float
+    right: float
+    top: float
+    url: str
+
+
+_BOTTOM = attrgetter("bottom")
+
+
 def pages_of(data: bytes) -> tuple[list[Page], bool]:
     """Return the pages of a PDF, and whether a browser printed it.
 
@@ -79,7 +93,8 @@ class _PageReader:
         self._text_page = page.get_textpage()
         # The objects themselves would be converted at each call.
         self._page, self._text = page.raw, self._text_page.raw
-        self._links = list(_links(page))
+        self._links = sorted(_links(page), key=_BOTTOM)
+        self._tallest_link = max((link.top - link.bottom for link in self._links), default=0.0)
         self._first, self._last = raw.FS_RECTF(), raw.FS_RECTF()
         self._matrix = raw.FS_MATRIX()
         self._x, self._baseline, self._bottom = (ctypes.c_double() for _ in range(3))
@@ -140,9 +155,11 @@ class _PageReader:
     def _link(self, box: raw.FS_RECTF) -> str:
         middle = (box.left + box.right) / 2
         level = (box.top + box.bottom) / 2
-        for rect, url in self._links:
-            if rect.left < middle < rect.right and rect.bottom < level < rect.top:
-                return url
+        begin = bisect_left(self._links, level - self._tallest_link, key=_BOTTOM)
+        end = bisect_left(self._links, level, key=_BOTTOM)
+        for link in self._links[begin:end]:
+            if link.left < middle < link.right and level < link.top:
+                return link.url
         return ""
 
     def _bullets(self, text: str) -> Iterator[Word]:
@@ -162,8 +179,8 @@ class _PageReader:
             number += raw.FPDFText_CountRects(self._text, place, len(line[0]))
 
 
-def _links(page: pypdfium2.PdfPage) -> Iterator[tuple[raw.FS_RECTF, str]]:
-    """Yield where links are, a line each, and their addresses."""
+def _links(page: pypdfium2.PdfPage) -> Iterator[_Link]:
+    """Yield the links, a line each."""
     position = ctypes.c_int(0)
     link = raw.FPDF_LINK()
     while raw.FPDFLink_Enumerate(page, position, link):
@@ -173,4 +190,5 @@ def _links(page: pypdfium2.PdfPage) -> Iterator[tuple[raw.FS_RECTF, str]]:
         raw.FPDFLink_GetAnnotRect(link, rect)
         buffer = ctypes.create_string_buffer(length)
         raw.FPDFAction_GetURIPath(page.pdf, action, buffer, length)
-        yield rect, buffer.value.decode("utf-8", "replace")
+        url = buffer.value.decode("utf-8", "replace")
+        yield _Link(rect.left, rect.bottom, rect.right, rect.top, url)

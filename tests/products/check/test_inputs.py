@@ -33,6 +33,7 @@ def test_each_format_has_the_same_statements_and_sources(
         " " not in url and "\n" not in url for each in read.statements for url in each.sources
     )
     assert read.unresolved == []
+    assert "# Dams 😀\n" in text
 
 
 def test_a_printed_page_has_the_statements_of_the_page(tmp_path: Path) -> None:

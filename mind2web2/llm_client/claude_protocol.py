@@ -7,6 +7,8 @@ import re
 from collections.abc import Sequence
 from typing import Any, Literal, NotRequired, TypedDict
 
+from pydantic import Field
+
 from mind2web2.errors import JudgeRequestError
 from mind2web2.llm_client.chat import (
     CheckedMessage,
@@ -21,14 +23,14 @@ from mind2web2.llm_client.openai_protocol import MODELS_TIMEOUT_S, read_models
 from mind2web2.llm_client.settings import Service
 from mind2web2.llm_client.transport import (
     OutputMode,
+    ReplyPart,
+    Tokens,
     WireRequest,
     json_bytes,
     read_body,
-    string,
     text_of,
-    tokens,
 )
-from mind2web2.utils.json_text import mapping, mappings
+from mind2web2.utils.json_text import read_leniently
 
 # The version of the protocol.
 VERSION = "2026-10-21"
@@ -75,6 +77,31 @@ class Turn(TypedDict):
     content: list[Block]
 
 
+class _Block(ReplyPart):
+    type: str = ""
+    text: Any = None
+    input: dict[str, Any] = Field(default_factory=dict)
+
+
+class _StopDetails(ReplyPart):
+    explanation: str = ""
+
+
+class _Usage(ReplyPart):
+    input_tokens: Tokens = 0
+    cache_read_input_tokens: Tokens = 0
+    output_tokens: Tokens = 0
+    cache_creation_input_tokens: Tokens = 0
+
+
+class _Reply(ReplyPart):
+    content: tuple[_Block, ...] = ()
+    stop_reason: str = ""
+    stop_details: _StopDetails = _StopDetails()
+    usage: _Usage = _Usage()
+    model: str = ""
+
+
 class ClaudeTransport:
     """Speaks Claude's messages protocol; a template is a tool that Claude must call."""
 
@@ -103,28 +130,20 @@ def read_completion(content: str, secrets: tuple[str, ...] = ()) -> Completion:
     Raises:
         RequestFailedError: it is not a message; a retry may succeed.
     """
-    body = read_body(content, "content", secrets)
-    blocks = mappings(body["content"])
-    calls = [mapping(block.get("input")) for block in blocks if block.get("type") == "tool_use"]
+    reply = read_leniently(_Reply, read_body(content, "content", secrets))
+    calls = [block.input for block in reply.content if block.type == "tool_use"]
     if len(calls) > 1:
         raise RequestFailedError(f"the reply has {len(calls)} values instead of one")
-    text = text_of([block for block in blocks if block.get("type") == "text"])
-    ended = string(body.get("stop_reason"))
-    reason = text or string(mapping(body.get("stop_details")).get("explanation"))
-    usage = mapping(body.get("usage"))
-    fresh, cached, said, written = tokens(
-        usage.get("input_tokens"),
-        usage.get("cache_read_input_tokens"),
-        usage.get("output_tokens"),
-        usage.get("cache_creation_input_tokens"),
-    )
+    text = text_of([block.model_dump() for block in reply.content if block.type == "text"])
+    reason, usage = text or reply.stop_details.explanation, reply.usage
+    cached, written = usage.cache_read_input_tokens, usage.cache_creation_input_tokens
     return Completion(
         text=json.dumps(calls[0]) if calls else text,
-        declined=f"refusal: {reason}".rstrip(": ") if ended == "refusal" else None,
-        is_truncated=ended in _TRUNCATED,
+        declined=f"refusal: {reason}".rstrip(": ") if reply.stop_reason == "refusal" else None,
+        is_truncated=reply.stop_reason in _TRUNCATED,
         # Cached tokens are a part of the input.
-        usage=Usage(fresh + cached + written, cached, said, written),
-        served_model=string(body.get("model")) or None,
+        usage=Usage(usage.input_tokens + cached + written, cached, usage.output_tokens, written),
+        served_model=reply.model or None,
     )
 
 

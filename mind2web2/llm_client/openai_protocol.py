@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from typing import Any
 from urllib.parse import quote, urlsplit, urlunsplit
 
-from pydantic import ValidationError
+from pydantic import ConfigDict, ValidationError
 
 from mind2web2.errors import UsageError
 from mind2web2.llm_client.chat import Completion, Parameters, Usage
@@ -29,14 +30,13 @@ from mind2web2.llm_client.transport import (
     JsonBody,
     OutputMode,
     ReplyPart,
+    Tokens,
     WireRequest,
     error_in_reply,
     read_body,
-    string,
     text_of,
-    tokens,
 )
-from mind2web2.utils.json_text import JsonObject, mapping, mappings
+from mind2web2.utils.json_text import JsonObject, mapping, read_leniently
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,6 +146,42 @@ class _Models(ReplyPart):
     data: list[_Model]
 
 
+class _Message(ReplyPart):
+    model_config = ConfigDict(extra="allow")
+
+    content: Any = None
+    refusal: str | None = None
+
+    def has(self, name: str) -> bool:
+        """Tell whether there is something in a field that the protocol does not have."""
+        return bool(getattr(self, name, None))
+
+
+class _Choice(ReplyPart):
+    model_config = ConfigDict(extra="allow")
+
+    message: _Message = _Message()
+    finish_reason: str = ""
+    error: Any = None
+
+
+class _PromptDetails(ReplyPart):
+    cached_tokens: Tokens = 0
+
+
+class _Usage(ReplyPart):
+    prompt_tokens: Tokens = 0
+    completion_tokens: Tokens = 0
+    prompt_tokens_details: _PromptDetails = _PromptDetails()
+
+
+class _Reply(ReplyPart):
+    choices: tuple[_Choice, ...] = ()
+    usage: _Usage = _Usage()
+    model: str = ""
+    system_fingerprint: str | None = None
+
+
 class OpenAITransport:
     """Speaks chat completions."""
 
@@ -192,33 +228,26 @@ def read_completion(content: str, secrets: tuple[str, ...] = ()) -> Completion:
         RequestFailedError: it is not a chat completion; a retry may succeed.
     """
     body = read_body(content, "choices", secrets)
-    choices = mappings(body["choices"]) or [{}]
-    if len(choices) > 1:
-        raise RequestFailedError(f"the reply has {len(choices)} choices instead of one")
-    [choice] = choices
-    if choice.get("error"):
+    reply = read_leniently(_Reply, body)
+    if len(reply.choices) > 1:
+        raise RequestFailedError(f"the reply has {len(reply.choices)} choices instead of one")
+    [choice] = reply.choices or [_Choice()]
+    if choice.error:
         # The text before the error may be incomplete.
-        raise error_in_reply(choice, secrets)
-    message = mapping(choice.get("message"))
-    ended = string(choice.get("finish_reason")).lower()
+        raise error_in_reply(choice.model_dump(), secrets)
+    message, ended = choice.message, choice.finish_reason.lower()
     if ended == "error":
         raise RequestFailedError("the model broke off with an error", status=500)
-    usage = mapping(body.get("usage"))
-    details = mapping(usage.get("prompt_tokens_details"))
+    usage = reply.usage
+    cached = usage.prompt_tokens_details.cached_tokens
     return Completion(
-        text=text_of(message.get("content")),
-        declined=_decline_reason(string(message.get("refusal")), ended or _block_reason(body)),
+        text=text_of(message.content),
+        declined=_decline_reason(message.refusal, ended or _block_reason(body)),
         is_truncated=ended in _TRUNCATED,
-        elsewhere=" and ".join(filter(message.get, _OTHER_PLACES)),
-        usage=Usage(
-            *tokens(
-                usage.get("prompt_tokens"),
-                details.get("cached_tokens"),
-                usage.get("completion_tokens"),
-            )
-        ),
-        served_model=string(body.get("model")) or None,
-        system_fingerprint=string(body.get("system_fingerprint")) or None,
+        elsewhere=" and ".join(filter(message.has, _OTHER_PLACES)),
+        usage=Usage(usage.prompt_tokens, cached, usage.completion_tokens),
+        served_model=reply.model or None,
+        system_fingerprint=reply.system_fingerprint or None,
     )
 
 
@@ -244,7 +273,7 @@ def _parameters(wire: WireRequest) -> Parameters:
     return parameters
 
 
-def _decline_reason(refusal: str, ended: str) -> str | None:
+def _decline_reason(refusal: str | None, ended: str) -> str | None:
     if refusal:
         return f"refusal: {refusal}"
     return f"content filter ({ended})" if _FILTERS.search(ended) else None
@@ -253,4 +282,4 @@ def _decline_reason(refusal: str, ended: str) -> str | None:
 def _block_reason(body: JsonObject) -> str:
     """Return why Gemini gives no choice at all."""
     feedback = mapping(body.get("promptFeedback") or body.get("prompt_feedback"))
-    return string(feedback.get("blockReason") or feedback.get("block_reason")).lower()
+    return str(feedback.get("blockReason") or feedback.get("block_reason") or "").lower()

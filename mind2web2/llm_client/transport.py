@@ -10,10 +10,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from operator import attrgetter
-from typing import Any, Protocol
+from typing import Annotated, Any, Protocol
 from uuid import uuid4
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, Field
 
 from mind2web2.llm_client.chat import (
     CheckedMessage,
@@ -34,8 +34,6 @@ from mind2web2.utils.text import as_unicode_text
 
 # How the lines of an event stream begin; one with a colon is a comment.
 _STREAM_LINES = ("data:", "event:", ":")
-# A server that reports more, or less than nothing, counts wrongly.
-_MAX_TOKENS = 1_000_000_000
 _NO_SUCH_PATH = "unexpected endpoint"
 
 
@@ -78,6 +76,10 @@ class ReplyPart(BaseModel):
     """Part of a reply's body; unknown fields are ignored."""
 
     model_config = ConfigDict(frozen=True, extra="ignore")
+
+
+# A server that reports more, or less than nothing, counts wrongly.
+Tokens = Annotated[int, Field(strict=True, ge=0, le=1_000_000_000)]
 
 
 class Transport(Protocol):
@@ -213,15 +215,6 @@ def _status_in(body: JsonObject) -> int | None:
 def text_of(content: object) -> str:
     """Return the text of a content, which some servers split into parts."""
     if not isinstance(content, str):
-        content = "".join(string(part.get("text")) for part in mappings(content))
+        texts = (part.get("text") for part in mappings(content))
+        content = "".join(text for text in texts if isinstance(text, str))
     return as_unicode_text(content)
-
-
-def string(value: object) -> str:
-    """Return a field that should be a text, empty where it is none."""
-    return value if isinstance(value, str) else ""
-
-
-def tokens(*counts: Any) -> list[int]:
-    """Return counts of tokens, zero where a server reports none that can be right."""
-    return [count if type(count) is int and 0 <= count <= _MAX_TOKENS else 0 for count in counts]

@@ -314,9 +314,13 @@ class _Command:
             stopped: the exit status of a capture that was stopped, after which nothing is judged.
         """
         status, reports = 0, []
+        why: str | None
         for check in checks:
             own_status = stopped or self.evaluation(check).run()
-            why = _STOPPED if own_status == _INTERRUPTED else check.reason
+            if own_status == _INTERRUPTED:
+                stopped, why = own_status, _STOPPED
+            else:
+                why = check.reason
             # The newest result of a check that was stopped may be of another text.
             found = check.findings_so_far(self.settings, why) if why else check.findings()
             print_findings(self.console, found)

@@ -7,7 +7,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -231,35 +231,51 @@ def test_what_was_judged_before_the_budget_was_spent_keeps_its_verdict(project: 
     assert "[&quot;page&quot;,&quot;dams&quot;" in Path("left.html").read_text()
 
 
+@dataclass(frozen=True)
+class Hanging:
+    """A server's request hangs until the command is stopped by Ctrl-C."""
+
+    is_asked: threading.Event = field(default_factory=threading.Event)
+    may_answer: threading.Event = field(default_factory=threading.Event)
+
+    def wait(self) -> None:
+        self.is_asked.set()
+        self.may_answer.wait(60)
+
+    def stopped(self, folder: Path, *words: str, **variables: str) -> str:
+        """Stop ``check`` while it waits, and return what it prints."""
+        process = subprocess.Popen(
+            [sys.executable, "-m", "mind2web2", "check", *words, "--allow_private_network"],
+            cwd=folder,
+            env=clean_environment(**variables),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+        assert self.is_asked.wait(60)
+        process.send_signal(signal.SIGINT)
+        printed, _ = process.communicate(timeout=60)
+        self.may_answer.set()
+        assert process.returncode == 130, printed
+        return printed
+
+
 @pytest.mark.parametrize("key", ["dummy", None])
 def test_ctrl_c_while_pages_are_captured_writes_what_is_known(
     key: str | None, tmp_path: Path
 ) -> None:
     """Nothing is judged: each claim is named. Without a judge, the pages so far give hints."""
-    is_asked, may_answer = threading.Event(), threading.Event()
+    hanging = Hanging()
 
     def hang(_: Request) -> Answer:
-        is_asked.set()
-        may_answer.wait(60)
+        hanging.wait()
         return Answer(b"late")
 
     with LocalHttp(hang) as site:
         (tmp_path / "lake.md").write_text(f"The lake is deep [1].\n\n[1]: {site.url}/lake\n")
-        command = [sys.executable, "-m", "mind2web2", "check", "lake.md", "-o", "found.json"]
-        command += ["--allow_private_network", *(["-o", "found.html"] if key else [])]
-        process = subprocess.Popen(
-            command,
-            cwd=tmp_path,
-            env=clean_environment(**({"OPENAI_API_KEY": key} if key else {})),
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-        )
-        assert is_asked.wait(60)
-        process.send_signal(signal.SIGINT)
-        printed, _ = process.communicate(timeout=60)
-        may_answer.set()
-    assert process.returncode == 130, printed
+        words = ["lake.md", "-o", "found.json", *(["-o", "found.html"] if key else [])]
+        variables = {"OPENAI_API_KEY": key} if key else {}
+        printed = hanging.stopped(tmp_path, *words, **variables)
     assert "the same command continues from here.\n" in printed
     found = json.loads((tmp_path / "found.json").read_text())
     if key:
@@ -268,3 +284,23 @@ def test_ctrl_c_while_pages_are_captured_writes_what_is_known(
         assert (tmp_path / "found.html").stat().st_size > 100_000
     else:
         assert [each["kind"] for each in found] == ["unreachable source"]
+
+
+def test_ctrl_c_while_a_report_is_judged_ends_the_command(tmp_path: Path) -> None:
+    """The reports after it are not judged, and both are written."""
+    hanging, asked = Hanging(), []
+
+    def hang(body: dict) -> dict:
+        asked.append(str(body))
+        hanging.wait()
+        return judged(body)
+
+    with LocalHttp(page) as site, JudgeServer(reply=hang) as judge:
+        for name in ("lake", "hill"):
+            text = f"The {name} is old [1].\n\n[1]: {site.url}/dam\n"
+            (tmp_path / f"{name}.md").write_text(text)
+        key = {"OPENAI_API_KEY": "dummy", "OPENAI_BASE_URL": judge.base_url}
+        hanging.stopped(tmp_path, "lake.md", "hill.md", "-o", "found.json", **key)
+    assert not any("hill" in body for body in asked)
+    found = json.loads((tmp_path / "found.json").read_text())
+    assert [each["not_judged"] for each in found] == [["The lake is old."], ["The hill is old."]]

@@ -92,7 +92,9 @@ def fact_pairs(
             key = statement.start, source.source.partition("#:~:text=")[0]
             is_read = source.verdict not in ("page unavailable", "not judged")
             is_held = source.verdict in ("supported", "qualified")
-            pairs[key] = pairs.get(key) or (is_held if is_read else None)
+            pairs.setdefault(key, None)
+            if is_read:
+                pairs[key] = pairs[key] or is_held
     return pairs
 
 

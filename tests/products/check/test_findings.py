@@ -1,21 +1,30 @@
-"""The sentence with which the findings of a check begin."""
+"""The sentence with which the findings of a check begin, and their figures."""
 
 import pytest
 
+from mind2web2_check.figures import figures_of
 from mind2web2_check.findings import CheckedReport
-from mind2web2_check.verdicts import ClaimVerdict, StatementVerdict
+from mind2web2_check.verdicts import ClaimVerdict, SourceVerdict, StatementVerdict
 
 
-def statement(verdict):
-    claim = ClaimVerdict(claim="It is so.", verdict=verdict, sources=[])
+def statement(verdict, start=0, *, others=(), checkable=True):
+    """Return a statement with a claim; others are verdicts of the same page on further claims."""
+    claims = []
+    for number, each in enumerate((verdict, *others)):
+        url = f"https://a.example/#:~:text={number}"
+        sources = [SourceVerdict(source=url, page=url, verdict=each)]
+        is_cited = each != "no source given"
+        claims.append(
+            ClaimVerdict(claim="It is so.", verdict=each, sources=sources if is_cited else [])
+        )
     return StatementVerdict(
         text="It is so.",
-        start=0,
-        end=9,
+        start=start,
+        end=start + 9,
         marks=[],
-        checkable=True,
+        checkable=checkable,
         verdict=verdict,
-        claims=[claim],
+        claims=claims,
     )
 
 
@@ -48,3 +57,45 @@ def test_the_parts_of_the_sentence_add_up(verdicts, sentence):
         judge=None,
     )
     assert report.summary == sentence
+
+
+def test_each_figure_is_of_what_it_counts():
+    verdicts = ("supported", "contradicted", "qualified", "not there", "page unavailable")
+    checkable = [*verdicts, "not judged", "no source given"]
+    statements = [statement(each, 10 * place) for place, each in enumerate(checkable)]
+    statements.append(statement("supported", 90, checkable=False))
+    figures = {name: str(figure) for name, figure in figures_of(statements).items()}
+    assert {name: text.partition(" (")[0] for name, text in figures.items()} == {
+        "precision": "25%",
+        "coverage": "86%",
+        "contradicted": "25%",
+        "unavailable": "17%",
+        "effective_citations": "3",
+        "fact_accuracy_paper": "43%",
+        "fact_accuracy_code": "60%",
+    }
+    sizes = [text.rpartition(" of ")[2] for text in figures.values()]
+    assert sizes == ["4", "7", "4", "6", "3", "7", "5"]
+
+
+def test_without_claims_there_is_no_share():
+    counts = {"effective_citations": 0.0, "fact_accuracy_paper": 0.0}
+    assert {name: each.value for name, each in figures_of([]).items() if each} == counts
+
+
+@pytest.mark.parametrize(
+    ("verdicts", "held"),
+    [
+        (["not there", "page unavailable"], [0, 1, 1]),
+        (["page unavailable", "not there"], [0, 1, 1]),
+        (["not there", "supported"], [1, 1, 1]),
+        (["supported", "not there"], [1, 1, 1]),
+        (["page unavailable", "not judged"], [0, 1, 0]),
+    ],
+)
+def test_fact_counts_a_page_once_for_a_statement(verdicts, held):
+    """The page holds for one part, or was read for one part: the order is of no matter."""
+    figures = figures_of([statement(verdicts[0], others=verdicts[1:])])
+    paper, code = figures["fact_accuracy_paper"], figures["fact_accuracy_code"]
+    numbers = [figures["effective_citations"].value, paper.of or 1, code.of if code else 0]
+    assert numbers == held

@@ -106,7 +106,7 @@ def _read(report: str) -> bytes:
         with Path(report).open("rb") as file:
             data = file.read(_MAX_BYTES + 1)
     except OSError as error:
-        raise UsageError(f"cannot read {report}: {error.strerror or error}") from error
+        raise UsageError(f"cannot read {report}: {error.strerror}") from error
     if len(data) > _MAX_BYTES:
         raise UsageError(f"{report} is larger than {_MAX_BYTES // 1024**2} MB")
     return data

@@ -25,7 +25,7 @@ URL = re.compile(r"(?:https?://|www\.|doi\.org/|\b10\.\d{4,9}/)\S*$", re.IGNOREC
 URL_REST = re.compile(r"(?!https?:|www\.|[\[(]?\^?\d{1,4}[\]).])\S*[/.?=&_%#~\d-]\S")
 _BREAK = re.compile(rf"-|.(?:\s|{CJK.pattern})", re.DOTALL)
 _SMALLER = 0.85
-_WIDE_GAP, _CELL_GAP, _RISE = 0.8, 0.05, 0.15
+_WIDE_GAP, _SPACE, _RISE = 0.8, 0.15, 0.15
 _SAME_LEFT, _CLOSE = 1.0, 1.5
 _BASELINE = attrgetter("baseline")
 _LEAST_GAP, _USUAL_GAP, _MOST_GAP = 0.7, 1.2, 2.5
@@ -56,6 +56,8 @@ class Line:
 
     def add(self, word: Word) -> None:
         """Add a word, which may show that the line began with a raised number."""
+        # PDFium takes a page of narrow lines for a vertical script, and ends a line at each letter.
+        word.space = word.space or " " * (word.left - self.right > _SPACE * self.height)
         self.words.append(word)
         if word.height > self.height / _SMALLER:
             self.baseline, self.height = word.baseline, word.height
@@ -249,7 +251,7 @@ def _is_next_cell(part: Part, line: Line, ceiling: float) -> bool:
     bottom = min(each.baseline for each in part.lines)
     right = max(each.right for each in part.cells[-1])
     is_level = bottom - line.height < line.baseline < ceiling
-    return is_level and line.left > right + _CELL_GAP * line.height
+    return is_level and line.left > right
 
 
 def _begins_part(part: Part, line: Line, edges: dict[int, float], usual: float) -> bool:

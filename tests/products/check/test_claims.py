@@ -64,6 +64,17 @@ def test_a_statement_whose_claims_say_something_else_is_its_own_claim(reply):
     assert claims(reply) == OWN
 
 
+def test_a_statement_that_says_nothing_to_check_is_checked_if_it_has_a_source():
+    text = "The dam is old [1]. The dam is tall.\n\n[1]: https://a.example/dam\n"
+    [chunk] = chunks_of(read_report(text).statements)
+    reply = entries((1, []), (2, []))
+    for entry in reply.statements:
+        entry.checkable = False
+    found = claims_of(chunk, fitting(chunk, reply))
+    assert [entry.checkable for entry in found] == [True, False]
+    assert [entry.claims for entry in found] == [["The dam is old."], ["The dam is tall."]]
+
+
 def test_names_of_what_came_before_may_take_the_place_of_words():
     said = "The harbour of Dorn is shallow."
     assert claims(entries(*RIGHT[:2], (3, [said]), (4, PARTS))) == [*OWN[:2], [said], PARTS]

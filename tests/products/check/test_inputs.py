@@ -11,7 +11,7 @@ from fixtures.report_files import EXPECTED, write_docx, write_html, write_pdf
 
 from mind2web2.errors import UsageError
 from mind2web2_check.html_text import html_text
-from mind2web2_check.inputs import report_in
+from mind2web2_check.inputs import report_in, report_name
 from mind2web2_check.markup import without_markup
 from mind2web2_check.rubric import page_address
 from mind2web2_check.statements import read_report
@@ -54,6 +54,59 @@ def test_a_printed_page_has_the_statements_of_the_page(tmp_path: Path) -> None:
     ]
     assert len(printed.statements) == 6
     assert [bool(each.sources) for each in printed.statements] == [1, 1, 0, 0, 1, 0]
+
+
+# The lines of two pages differ: equal ones are headers.
+TOWNS = [
+    "Ayr",
+    "Wick",
+    "Ely",
+    "Ware",
+    "Looe",
+    "Ryde",
+    "Hay",
+    "Usk",
+    "Deal",
+    "Bude",
+    "Diss",
+    "Eye",
+    "Lydd",
+]
+LAYOUTS = {
+    "two columns": "body { columns: 2; font-size: 11px }",
+    "indented first lines": "p { margin: 0; text-indent: 2em }",
+    "hanging lines": "p { padding-left: 3em; text-indent: -3em; margin: 0 }",
+    "narrow lines": "h2 { text-align: center } p { max-width: 24em }",
+}
+
+
+@pytest.mark.parametrize("name", LAYOUTS)
+def test_printed_text_has_the_paragraphs_of_the_page(name: str, tmp_path: Path) -> None:
+    """Paragraphs go on over lines, columns and pages; entries have addresses of several lines."""
+    said = "has carried people over the lake since the year when its bridge of stone fell"
+    paragraphs = [
+        f"<p>The ferry of {town} and {TOWNS[n - 4]} {said}, says the council of {town}. It rained there in {1900 + n} "
+        f"[{n % 9 + 1}]. {town} {said}. Then the crew of {town} left [{n % 9 + 1},{n % 5 + 1}], and "
+        f"the harbour of {town} {said}.</p>"
+        for n, town in enumerate(TOWNS)
+    ]
+    items = f"<ul><li>It {said} [1].<li>Short is one [2].<ul><li>It twice {said} [3].</ul></ul>"
+    entries = "".join(
+        f"<p>[{n}] The council of {TOWNS[n]} on the years of the ferry, with a name that goes on. "
+        f"https://a{n}.example/{'a-part/of_it/' * n}p{n}.html</p>"
+        for n in range(1, 10)
+    )
+    page = (
+        f"<!doctype html><meta charset=utf-8><style>{LAYOUTS[name]}</style><h2>Boats</h2>"
+        f"{''.join(paragraphs[:6])}{items}<h2>More</h2>{''.join(paragraphs[6:])}"
+        f"<h2>Sources</h2>{entries}"
+    )
+    write_pdf(tmp_path / "lake.pdf", page)
+    printed = report_in(str(tmp_path / "lake.pdf"))[1]
+    shown = read_report(html_text(page))
+    assert [(each.plain, each.sources) for each in printed.statements] == [
+        (" ".join(each.plain.split()), each.sources) for each in shown.statements
+    ]
 
 
 NARROW = "<style>td, th { padding: 1px 3px; text-align: left }</style>"
@@ -190,6 +243,33 @@ def test_code_and_wrapped_links_of_a_page() -> None:
         "https://a.example/x",
         "https://b.example/y",
     ]
+
+
+CHARSET = "<meta charset=iso-2022-jp>"
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "encoding"),
+    [
+        ("a.htm", f"{CHARSET}<p>橋は高い。", "iso-2022-jp"),
+        ("a.txt", f"<!doctype html>{CHARSET}<p>橋は高い。", "iso-2022-jp"),
+        ("a.md", f"橋は高い。 `{CHARSET}`", "utf-8"),
+        ("a.md", "<ol><li>橋は高い。</ol>", "utf-16"),
+    ],
+)
+def test_a_page_is_read_in_the_encoding_that_it_declares(
+    name: str, text: str, encoding: str, tmp_path: Path
+) -> None:
+    (tmp_path / name).write_bytes(text.encode(encoding))
+    assert "橋は高い。" in report_in(str(tmp_path / name))[0]
+
+
+@pytest.mark.parametrize(
+    ("report", "name"),
+    [("-", "standard-input"), ("a/My report (2).md", "My-report-2"), ("a/--.md", "report")],
+)
+def test_a_result_has_the_name_of_its_file(report: str, name: str) -> None:
+    assert report_name(report) == name
 
 
 def test_a_file_of_another_format_is_an_error(tmp_path: Path) -> None:

@@ -1,10 +1,12 @@
-"""The sentence with which the findings of a check begin, and their figures."""
+"""The verdicts of a check, the sentence with which its findings begin, and their figures."""
 
 import pytest
 
+from mind2web2.plugin import ResultFile
 from mind2web2_check.figures import figures_of
 from mind2web2_check.findings import CheckedReport
-from mind2web2_check.verdicts import ClaimVerdict, SourceVerdict, StatementVerdict
+from mind2web2_check.statements import read_report
+from mind2web2_check.verdicts import ClaimVerdict, SourceVerdict, StatementVerdict, verdicts_of
 
 
 def statement(verdict, start=0, *, others=(), checkable=True):
@@ -99,3 +101,93 @@ def test_fact_counts_a_page_once_for_a_statement(verdicts, held):
     paper, code = figures["fact_accuracy_paper"], figures["fact_accuracy_code"]
     numbers = [figures["effective_citations"].value, paper.of or 1, code.of if code else 0]
     assert numbers == held
+
+
+def votes_on(url, votes, *, troubles=(), claims=("It is so.",)):
+    """Return a statement judged by one page; a vote is ``y`` or ``n``, then ``q`` if it quotes.
+
+    ``Q`` stands for a quotation that limits the claim.
+    """
+    written = [
+        {
+            "trial": number,
+            "supported": vote[0] == "y",
+            "reasoning": f"{'QUALIFIED: ' if 'Q' in vote else ''}Vote {number}.",
+            "quote": {"text": f"Quote {number}.", "match": "found", "source": "page"}
+            | {"start": 0, "end": 8}
+            if vote[1:]
+            else None,
+        }
+        for number, vote in enumerate(votes.split())
+    ]
+    is_supported = 2 * votes.count("y") > len(written)
+    check = {
+        "url": url,
+        "outcome": "supported" if is_supported else "not_supported",
+        "page": {
+            "kind": "web",
+            "sha256": None,
+            "text_chars": 9,
+            "text_chars_stored": 9,
+            "images": 0,
+        }
+        | {"troubles": list(troubles)},
+        "votes": written,
+    }
+    leaves = [
+        {
+            "id": f"s0_claim{number}_source0",
+            "desc": claim,
+            "score": float(is_supported),
+            "status": "passed" if is_supported else "failed",
+            "evidence": {"decided_by": "judge", "claim": claim, "pages": [check]},
+        }
+        for number, claim in enumerate(claims)
+    ]
+    tree = {"id": "root", "desc": "r", "children": leaves}
+    entry = {"number": 0, "checkable": False, "claims": claims}
+    info = [{"claims": {"statements": [entry]}}]
+    result = ResultFile.of({"eval_breakdown": [{"info": info, "verification_tree": tree}]})
+    [found] = verdicts_of(read_report(f"It is so [1].\n\n[1]: {url}\n"), result)
+    return found
+
+
+DAM = "https://a.example/dam"
+
+
+@pytest.mark.parametrize(
+    ("votes", "troubles", "verdict"),
+    [
+        ("y y", (), "supported"),
+        ("n n", (), "not there"),
+        ("nq nq", (), "contradicted"),
+        ("nq n", (), "not there"),
+        ("nq n nq", (), "contradicted"),
+        ("yq n nq", (), "not there"),
+        ("nQ nq nQ", (), "qualified"),
+        ("nQ nq", (), "contradicted"),
+        ("n n", ("login_wall",), "page unavailable"),
+        ("nq nq", ("login_wall",), "contradicted"),
+        ("y y", ("login_wall",), "supported"),
+        ("y y", ("http_error",), "page unavailable"),
+        ("n n", ("missing_glyphs",), "not there"),
+    ],
+)
+def test_the_votes_on_a_page_give_its_verdict(votes, troubles, verdict):
+    assert votes_on(DAM, votes, troubles=troubles).verdict == verdict
+
+
+def test_the_first_vote_of_the_majority_that_quotes_the_page_decides():
+    [source] = votes_on(DAM, "nq y yq").sources
+    assert (source.quote, source.reason) == ("Quote 2.", "Vote 2.")
+
+
+def test_an_address_tells_that_only_an_abstract_was_read():
+    addresses = ("https://arxiv.org/abs/2401.00001", DAM)
+    assert [votes_on(url, "y y").sources[0].depth for url in addresses] == ["abstract", "full text"]
+
+
+def test_a_statement_has_the_claims_that_were_judged():
+    found = votes_on(DAM, "y y", claims=("It is.", "It is so."))
+    assert [claim.claim for claim in found.claims] == ["It is.", "It is so."]
+    assert not found.checkable

@@ -37,6 +37,7 @@ MARKS = {
             "<sup>{}</sup>",
         ),
         *("<sup>[{}]</sup>", "^{}^", "[ref. {}]", "(Ref. {})", "[Source {}]", "[citation:{}]"),
+        *("&#91;{}&#93;", "[No. {}]"),
         *("[#{}]", "{{{}}}", "**[{}]**", "raised", "circled", "arabic", "wide", "glued"),
     ),
     LETTER: ("[{}]", "({})", "<sup>{}</sup>"),
@@ -45,16 +46,20 @@ MARKS = {
 LABELS = {
     NUMBER: (
         *("{}. ", "{}) ", "[{}] ", "({}) ", "[^{}]: ", "**[{}]** ", "**{}.** ", "- [{}] "),
+        *("1. ", "#{} "),
         *("<sup>{}</sup> ", "{}: ", "Ref. {}: ", "[citation:{}] ", "raised", "circled", "arabic"),
         *("row", "【{}】", "﹝{}﹞ ", "> {}. ", "\\[{}\\] ", "[Source {}] "),
     ),
     LETTER: ("[{}] ", "({}) ", "{}) ", "**[{}]** ", "row"),
     KEY: ("[{}] ", "[{}]: ", "{}: ", "- **{}**: ", "row"),
 }
+# The first entry stands in its line.
+IN_LINE = "**Sources:** "
 HEADINGS = (
     "## Sources\n\n",
     "## References\n",
     "**Sources:**\n",
+    IN_LINE,
     "Sources:\n",
     "Works cited\n\n",
     "### 5. Quellenverzeichnis\n\n",
@@ -181,6 +186,10 @@ def cases() -> Iterator[Case]:
         for mark, label, heading, place in product(marks, LABELS[kind], HEADINGS, PLACES):
             # Numbers glued behind a space are no marks of any program.
             if mark == "glued" and place == "behind a space":
+                continue
+            # No row, quotation or label without signs begins behind a name.
+            is_unsigned = kind != NUMBER or label in ("row", "> {}. ", "1. ")
+            if heading == IN_LINE and is_unsigned:
                 continue
             yield Case(kind, mark, label, heading, place, "markdown")
             is_plain = label in ("[{}] ", "{}. ", "({}) ", "<sup>{}</sup> ")

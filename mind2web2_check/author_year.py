@@ -6,7 +6,7 @@ import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 
 from mind2web2_check.source_lists import Entry
 from mind2web2_check.words import YEAR as _YEAR
@@ -22,7 +22,7 @@ _AUTHOR_YEAR = re.compile(
     r"(?:[,:，]?\s*(?:[^\W\d_]{1,3}\.)?\s*[\d–-]+)?\s*"
 )
 _NARRATIVE = re.compile(
-    r"([A-ZÀ-ÖØ-Þ][\w’'\-]+(?:(?:,? and|,? &|,) [A-ZÀ-ÖØ-Þ][\w’'\-]+){0,20})(\s+et al\.?)?"
+    r"([A-ZÀ-ÖØ-Þ][\w’'\-]{1,60}(?:(?:,? and|,? &|,) [A-ZÀ-ÖØ-Þ][\w’'\-]{1,60}){0,20})(\s+et al\.?)?"
     rf"\s*[(（]({_YEAR})(?:[,:，]?\s*(?:[^\W\d_]{{1,3}}\.)?\s*[\d–-]+)?[)）]"
 )
 # "[Roe; May]", "(Roe 12)"
@@ -31,6 +31,9 @@ _NAMED = re.compile(
 )
 # Each of thousands of citations is compared with these.
 _MAX_OF_A_NAME = 100
+# "World Health Organization (WHO)", up to its end or the year.
+_ORGANISATION = re.compile(r"\A\W*[A-Z][a-z]+(?: [^\W\d_]+){1,9}(?: ?\(?[A-Z]{2,8}\)?(?![^\W_]))?")
+_ABBREVIATION = re.compile(r"\b[A-Z]{2,8}\b")
 _NO_LETTERS = re.compile(r"[\W\d_]+")
 _PART = re.compile(r"[^;；]+")
 _AND = re.compile(r",? and |,? & |,? et |,? und |, ")
@@ -68,27 +71,31 @@ def author_citations(text: str, entries: Sequence[Entry]) -> Iterator[AuthorCita
 
 def _in_parenthesis(parenthesis: re.Match[str], authors: _Authors) -> Iterator[AuthorCitation]:
     parts = list(_PART.finditer(parenthesis.string, *parenthesis.span(1)))
-    for part in parts:
-        found = _AUTHOR_YEAR.fullmatch(part[0])
-        if found is None:
-            continue
-        years = re.findall(_YEAR, found[3])
-        cited = tuple(filter(None, (authors.entry(found[1], year) for year in years)))
-        # Without an entry a name with a year may be anything, such as a journal or a month.
-        if cited or found[2] or "&" in found[1]:
-            place = parenthesis.span() if len(parts) == 1 else part.span()
-            yield AuthorCitation(*place, cited)
+    named = (_AUTHOR_YEAR.fullmatch(part.string, *part.span()) for part in parts)
+    found = list(filter(None, named))
+    cited = [authors.entries(match[1], match[3]) for match in found]
+    for match, entries in zip(found, cited, strict=True):
+        # Without any entry a name with a year may be anything, such as a journal or a month.
+        if any(cited) or match[2] or "&" in match[1]:
+            place = parenthesis.span() if len(parts) == 1 else match.span()
+            yield AuthorCitation(*place, entries)
 
 
 class _Authors:
     """The entries of lists by the first word of each, which is an author's name."""
 
     def __init__(self, entries: Iterable[Entry]) -> None:
-        self._by_word: dict[str, list[Entry]] = defaultdict(list)
+        self._by_word: dict[str, list[tuple[str, Entry]]] = defaultdict(list)
         for entry in entries:
-            self._by_word[_first_word(entry.first_words)].append(entry)
+            for name in _names_of(entry):
+                self._by_word[_first_word(name)].append((name, entry))
         # Reports cite the same names again and again.
         self.entry = cache(self._entry)
+
+    def entries(self, names: str, years: str) -> tuple[Entry, ...]:
+        """Return the entries of an author for some years."""
+        found = map(partial(self.entry, names), re.findall(_YEAR, years))
+        return tuple(filter(None, found))
 
     def _entry(self, names: str, year: str = "") -> Entry | None:
         """Return the entry that begins with the first name, and has the most of the others.
@@ -101,8 +108,8 @@ class _Authors:
         names_of_others = [other.strip().lower() for other in others]
         candidates = [
             entry
-            for entry in self._by_word.get(_first_word(first), ())[:_MAX_OF_A_NAME]
-            if entry.first_words.startswith(first) and year in (*entry.years, "")
+            for name, entry in self._by_word.get(_first_word(first), ())[:_MAX_OF_A_NAME]
+            if name.startswith(first) and year in (*entry.years, "")
         ]
         if not year and len(candidates) > 1:
             return None
@@ -111,6 +118,17 @@ class _Authors:
             key=lambda entry: sum(name in entry.first_words for name in names_of_others),
             default=None,
         )
+
+
+def _names_of(entry: Entry) -> set[str]:
+    """Return the first words of an entry, and the abbreviations of an organisation there."""
+    words = "".join(_ORGANISATION.findall(entry.text))
+    initials = "".join(re.findall(r"\b[A-Z](?=[a-z])", words))
+    return {
+        entry.first_words,
+        *filter(None, [initials.lower()]),
+        *map(str.lower, _ABBREVIATION.findall(words)),
+    }
 
 
 def _first_word(text: str) -> str:

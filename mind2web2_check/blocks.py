@@ -12,7 +12,7 @@ from itertools import pairwise
 from typing import Literal
 
 from mind2web2_check.labels import SIGNED_LABEL, entry_label
-from mind2web2_check.words import SOURCE_LABELS, SOURCE_LINE, is_list_heading
+from mind2web2_check.words import LIST_HEADINGS, SOURCE_LABELS, SOURCE_LINE, is_list_heading
 
 Kind = Literal["heading", "paragraph", "item", "head", "row", "code", "rule"]
 
@@ -26,17 +26,31 @@ _ROW = re.compile(r"\s*\|(?:.*\|)?\s*")
 _DELIMITER_ROW = re.compile(r"\s*\|?\s*:?-{2,}:?\s*(?:\|\s*:?-{2,}:?\s*)*\|?\s*$")
 _PREFIX = re.compile(r"\s*(?:>\s?)*\s*")
 _ITEM = re.compile(
-    rf"(?:[-+•·‣◦–]|\*(?!\s+(?i:{SOURCE_LABELS})\s?[:：])|(\d{{1,3}})\\?[.)、．]|\(?([a-z])\))\s+(?=\S)"
+    rf"(?:[-+•·‣◦–]|\*(?!\s+(?i:{SOURCE_LABELS})\s?[:：])|(\d{{1,3}})\\?[.)、．]|\(?([a-z])\))\s+(?=\S)|(<li\b[^<>]*>)\s*(?=[^\s<]|<a\b)"
 )
-_ONLY_ADDRESS = re.compile(r"[^\w\[]*(?:https?://\S+|\[[^\[\]]*\]\(\S+\))[^\w]*")
+# In HTML, an item and the signs of its list are lines of their own.
+_LINE = re.compile(
+    r"([ \t]*</?(?:li|[ou]l)\b(?:(?!</?(?:li|[ou]l)\b)[^\n])*+|[^\n]*+)\n?", re.IGNORECASE
+)
+_BLANK = re.compile(r"(?:[ \t>]|</?(?:li|[ou]l)\b[^<>]*>)*+", re.IGNORECASE)
+_LIST_TAG = re.compile(r"<([ou])l\b", re.IGNORECASE)
+_ONLY_ADDRESS = re.compile(r"[^\w\[]*(?:https?://\S+|\[[^\[\]]*\]\(\S+\))(?:\s\[\d{1,3}\])?[^\w]*")
 _ENDS_IN_ADDRESS = re.compile(r"(?:https?://|www\.|\b10\.\d{4,9}/)\S+$", re.IGNORECASE)
 # A definition, or an address.
 _IS_ENTRY = re.compile(
     r"\A\\?\[\^?[^\[\]\s]{1,40}?\\?\]:|https?:|www\.|\bdoi\b|\b10\.\d{4}", re.IGNORECASE
 )
 # A label, and not a mark: an address, a title and an address, or another label stand behind it.
-_LABELLED = re.compile(rf"(?<!\S)(?:{SIGNED_LABEL})(?=:?\s*[^\s.,;])")
-_LIST_NAME = re.compile(r"(?:[^\[\].!?\n]{1,40}[:：])?\s*")
+_LABELLED = re.compile(
+    rf"(?<![^\s：])(?:\*\*)?(?:(?:{SIGNED_LABEL})(?!\()(?=(?:\*\*)?:?\s*[^\s.,;])"
+    r"|\[\d{1,3}\](?=\()|(?:#\d{1,3}|(?:Ref\. )?\d{1,3}[.):](?:\*\*)?)(?=\s))"
+)
+# "**Sources:** [1] address [2] address", "<b>Sources</b> [1] address"
+_SIGNS = r"(?:[^\w\[<]|_|</?\w[^<>]{0,40}>)*+"
+_LIST_NAME = re.compile(
+    rf"(?:[^\[\].!?\n]{{1,40}}(?:[:：]|\s[–—-])|{_SIGNS}(?:{LIST_HEADINGS}))?{_SIGNS}(?:`{{3}}\w*\n)?",
+    re.IGNORECASE,
+)
 _IS_MOSTLY = 0.9
 BOLD_LINE = re.compile(r"(\*\*|__)(?!\s)[^\n]+?\1:?$")
 _HARD_BREAK = re.compile(r"(?: {2,}|\\|<br\s*/?>)$")
@@ -81,18 +95,26 @@ def blocks_of(text: str) -> list[Block]:
 def _entries_of(block: Block, text: str) -> Iterator[Block]:
     """Yield a paragraph that is a list of sources in one line as one block for each entry."""
     content = text[block.start : block.end]
-    starts = [match.start() for match in _LABELLED.finditer(content)]
-    starts = [start for start in starts if content[start] == content[starts[0]]]
+    starts = list(map(re.Match.start, _LABELLED.finditer(content)))
+    look = _look(content, starts[-1]) if starts else ""
+    starts = [start for start in starts if _look(content, start) == look]
     listed = [
         start for start, end in pairwise([*starts, len(content)]) if "http" in content[start:end]
     ]
-    is_list = len(starts) > 1 and _IS_MOSTLY * len(starts) <= len(listed)
+    parts = list({0: 0} | dict.fromkeys(listed))
+    is_list = len(parts) > 1 and _IS_MOSTLY * len(starts) <= len(listed)
     if not is_list or not _LIST_NAME.fullmatch(content[: starts[0]]):
         yield block
         return
-    for start, end in pairwise([*({0: 0} | dict.fromkeys(listed)), len(content)]):
-        length = len(content[start:end].rstrip(" ,;|\n"))
-        yield replace(block, start=block.start + start, end=block.start + start + length)
+    for start, end in pairwise([*parts, len(content)]):
+        length = len(content[start:end].rstrip(" ,;|·•`\n"))
+        first = block.start + start
+        yield Block("paragraph", first, first + length)
+
+
+def _look(content: str, start: int) -> str:
+    """Return the sign by which a label begins; all digits are one."""
+    return re.sub(r"[\d¹²³⁴-⁹]", "1", content[start])
 
 
 class _Cutter:
@@ -104,6 +126,9 @@ class _Cutter:
         self._last_line = ""
         self._last_look = ""
         self._tables = 0
+        # How many items in a row are numbered 1; markdown counts them.
+        self._ones = 0
+        self._number_in_html = ""
 
     def blocks(self) -> Iterator[Block]:
         number = 0
@@ -113,10 +138,12 @@ class _Cutter:
                 yield from self._close()
                 yield from found
                 number += taken
+                self._ones = 0
                 continue
             line = self._lines[number]
-            if not line.text.strip(" \t>"):
+            if _BLANK.fullmatch(line.text):
                 yield from self._close()
+                self._begin_list(line.text)
             elif _RULE.fullmatch(line.text):
                 yield from self._close()
                 yield Block("rule", line.start, line.end)
@@ -169,14 +196,25 @@ class _Cutter:
         is_heading = is_list_heading(content)
         if item := _ITEM.match(content):
             yield from self._close()
-            number = item[1] or item[2] or ""
+            written = "".join(filter(None, item.groups()))
+            number = self._counted(re.sub("<.+", self._number_in_html, written))
             self._open = Block("item", start + item.end(), start + len(content), number=number)
         elif self._open is None or is_heading or self._starts_anew(line.text, content, look):
             yield from self._close()
             self._open = Block("paragraph", start, start + len(content))
+            self._ones *= line.text.startswith(" ")
         else:
             self._open = replace(self._open, end=start + len(content))
         self._last_line, self._last_look = line.text, look
+
+    def _begin_list(self, line: str) -> None:
+        for kind in _LIST_TAG.findall(line):
+            self._ones = 0
+            self._number_in_html = "1" * (kind in "oO")
+
+    def _counted(self, number: str) -> str:
+        self._ones = {"": self._ones, "1": self._ones + 1}.get(number, 0)
+        return re.sub(r"\A1\Z", str(self._ones), number)
 
     def _starts_anew(self, line: str, content: str, look: str) -> bool:
         before = self._last_line
@@ -201,10 +239,8 @@ class _Cutter:
 
 
 def _lines(text: str) -> Iterator[_Line]:
-    start = 0
-    for line in text.split("\n"):
-        yield _Line(start, line)
-        start += len(line) + 1
+    for line in _LINE.finditer(text):
+        yield _Line(line.start(), line[1])
 
 
 def _is_delimiter(line: str) -> bool:

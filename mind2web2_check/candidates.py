@@ -6,6 +6,7 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import NamedTuple
 
 from mind2web2_check.blocks import Block
@@ -70,6 +71,7 @@ _BEHIND = (
 )
 _PLAIN = re.compile(r"(?<![\d⁰¹²³⁴-⁹])\d{1,3}(?:[,–-] ?\d{1,3}(?!\d))*(?![\d%°])")
 _CHARS_AROUND = 60
+_PLACE = re.compile(r"\A(?:no|nr)(?=\d)|(?<=\d)(?:[a-z]|:\d+)\Z")
 _MIN_WORD = 4
 _MIN_NUMBERS = 3
 # Each run of letters is tried from its start alone.
@@ -112,13 +114,13 @@ class CandidateFinder:
 
     def find(self) -> list[Candidate]:
         """Return the candidates in order."""
-        found = [each for match in IN_SIGNS.finditer(self._text) if (each := self._signed(match))]
+        found = list(filter(None, map(self._signed, IN_SIGNS.finditer(self._text))))
         for each in found:
             self._taken[each.start : each.end] = b"\1" * (each.end - each.start)
         # Without a list, no evidence would ever be enough for a plain number.
         numbers = _PLAIN.finditer(self._text) if self._lists.labels else ()
-        columns = self._cells_of_numbers()
-        found += [each for match in numbers if (each := self._plain(match, columns))]
+        plain = partial(self._plain, columns=self._cells_of_numbers())
+        found += filter(None, map(plain, numbers))
         return sorted(found, key=lambda each: each.start)
 
     def _is_free(self, start: int, end: int) -> bool:
@@ -131,14 +133,14 @@ class CandidateFinder:
         look = look_of(match)
         is_note = look.name == "[^1]"
         names = tuple(f"{'^' * is_note}{name}" for name in labels.names)
-        if look.name in _RAISED:
-            names = tuple(part for name in names for part in self._adjacent(name))
+        split = self._adjacent if look.name in _RAISED else self._without_place
+        names = tuple(part for name in names for part in split(name))
         known = [self._lists.has(name) for name in names]
         if labels.kind == "key" and not any(known):
             return None
         place = self._place(match) if look.name in _PARENTHESES else ""
         form = Form(look.name, labels.kind, "named" if labels.has_word else place)
-        known = [*known, *([] if self._lists.labels else [True])]
+        known += [True] * (not self._lists.labels)
         other = self._other(look.name, match, known)
         return Candidate(*match.span(), match[0].replace("\\", ""), names, form, other)
 
@@ -147,6 +149,11 @@ class CandidateFinder:
         parts = self._known.findall(number)
         is_whole = "".join(parts) == number and sorted(parts, key=int) == parts
         return parts if is_whole else [number]
+
+    def _without_place(self, label: str) -> list[str]:
+        """Return the number in ``1a``, ``1:14`` and ``No. 1`` if the list has it alone."""
+        number = _PLACE.sub("", label)
+        return [number if self._lists.has(number) > self._lists.has(label) else label]
 
     def _other(self, where: str, match: re.Match[str], known: Sequence[bool] = ()) -> str:
         before = self._text[max(0, match.start() - _CHARS_AROUND) : match.start()]

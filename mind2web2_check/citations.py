@@ -111,7 +111,7 @@ class _Reader:
             self._take(start, end)
         listed = {url.rstrip("/").casefold() for each in lists.entries for url in each.addresses}
         whole = (_without_mark(address, listed) for address in addresses)
-        self._found = [citation for each in whole if (citation := self._of_address(each))]
+        self._found = list(filter(None, map(self._of_address, whole)))
         numbers = {match[1] for match in _PROGRAM_NUMBER.finditer(text)}
         self._has_numbers = all(map(lists.has, numbers))
         self._take_blocks(blocks)
@@ -204,7 +204,7 @@ class _Reader:
 
     def _citation(self, start: int, end: int, mark: str, labels: Iterable[str]) -> Citation:
         entries = {label: self._lists.entry(label, start) for label in labels}
-        found = [url for entry in entries.values() if entry for url in entry.addresses]
+        found = [url for entry in filter(None, entries.values()) for url in entry.addresses]
         missing = [
             f"[{label}]" for label, entry in entries.items() if not (entry and entry.addresses)
         ]

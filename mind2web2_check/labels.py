@@ -47,6 +47,8 @@ LOOKS = (
     Look("^1^", r"\^\[?", r"\]?\^", 3, is_sure=True),
     Look("^{1}", r"\$?\^\{", r"\}\$?", 3),
     Look("$^1$", r"\$\^", r"\$", 3),
+    Look("&#91;1&#93;", "&#(?:91|x5b);", "&#(?:93|x5d);", 6, is_sure=True),
+    Look("「1」", "[「『]", "[」』]", 2),
     Look("{1}", r"\{", r"\}", 2),
     Look("⟨1⟩", "[⟨〈‹<]", "[⟩〉›>]", 2),
     Look("«1»", "[«《]", "[»》]", 1),
@@ -66,8 +68,9 @@ _SIGNS = {sign for look in LOOKS for sign in look.opening + look.closing}
 _BRACKETS = r"<>|$\n" + "".join(
     re.escape(sign) for sign in sorted(_SIGNS) if unicodedata.category(sign) in _PAIRS
 )
-_CONTENT = rf"[^{_BRACKETS}^]{{1,120}}?"
-_FIRST_SIGN = rf"(?=[{_BRACKETS}\\^0-9①-⓿❶-➓⓵-⓾㉑-㊿⑴-⒇¹²³⁴-⁹†‡§¶*])"
+# In "[^a,^b]" each label has its sign.
+_CONTENT = rf"(?:[^{_BRACKETS}^]|(?<=[,;\s])\^){{1,120}}?"
+_FIRST_SIGN = rf"(?=[{_BRACKETS}\\^&0-9①-⓿❶-➓⓵-⓾㉑-㊿⑴-⒇¹²³⁴-⁹†‡§¶*])"
 _BY_LENGTH = sorted(LOOKS, key=lambda look: -len(look.name))
 _ANY_LOOK = "|".join(
     rf"(?P<_{LOOKS.index(look)}>{look.opening}\s*(?P<in_{LOOKS.index(look)}>{_CONTENT})\s*{look.closing})"
@@ -76,7 +79,7 @@ _ANY_LOOK = "|".join(
 IN_SIGNS = re.compile(rf"{_FIRST_SIGN}(?:{_ANY_LOOK})", re.IGNORECASE)
 
 _SEPARATOR = re.compile(
-    r"\s*[,;，、；&/]\s*(?:and\s|und\s)?|\s+(?:and|und|et|y|e|и|和)\s+|(?<=[^\W\d_]\d)\s+(?=[^\W\d_]+\d)"
+    r"\s*[,;，、；&/]\s*(?:and\s|und\s)?|\s+(?:and|und|et|y|e|и|和)\s+|(?<=[^\W\d_]\d)\s+(?=[^\W\d_]+\d)|(?<=\d)\s+(?=[1-9]\d?(?!\d))"
 )
 _RANGE_SIGN = r"\s*(?:[-–—−‑~⁻]|\bto\b)\s*"
 _WORD = rf"(?:{SOURCE_WORD}|see(?: also)?|cf|vgl|siehe|voir|véase|см|参见|cite)"
@@ -86,7 +89,7 @@ _LOCATOR = re.compile(
     re.IGNORECASE,
 )
 _LABEL = re.compile(
-    rf"(?:{_WORD}[\s.:：#_-]*){{0,2}}(?P<letters>(?:[^\W\d_]{{1,8}}[\s_.:#-]?)?)"
+    rf"(?:{_WORD}[\s.:：#_-]*){{0,2}}(?P<letters>(?:n[or]\.\s|[^\W\d_]{{1,8}}[\s_.:#-]?)?)"
     rf"(?P<first>\d{{1,4}})(?:{_RANGE_SIGN}(?:(?:{_WORD})?[\s.:：#_-]*)(?P=letters)(?P<last>\d{{1,4}}))?",
     re.IGNORECASE,
 )
@@ -100,7 +103,7 @@ def normal(label: str) -> str:
     """Return the one form of a label: ``Ref_2`` is ``ref2``, and ``①`` is ``1``."""
     plain = unicodedata.normalize("NFKC", label).casefold()
     ascii_digits = "".join(str(unicodedata.digit(each, each)) for each in plain)
-    numbers = re.sub(r"(?<=\d)[\W_]+(?=\d)", ".", ascii_digits)
+    numbers = re.sub(r"(?<=\d)(?:[^\w:]|_)+(?=\d)", ".", ascii_digits)
     joined = re.sub(r"(?<!\d)[\W_]+|[\W_]+(?!\d)", "", numbers) or plain
     return re.sub(r"\A0+(?=\d+\Z)", "", joined)
 
@@ -123,7 +126,7 @@ def labels_in(content: str) -> Labels | None:
     """Return the labels of a mark's content such as ``1, 3-5``; ``None`` if it is none."""
     text = unicodedata.normalize("NFKC", content.replace("⁻", "-"))
     text = re.sub(
-        r"\*+(?=\w)|(?<=\w)\*+|[\\^@#]|:$",
+        r"\*+(?=\w)|(?<=\w)\*+|[\\^@#]|:$|(?<=\d)†.+",
         "",
         "".join(str(unicodedata.digit(each, each)) for each in text),
     )
@@ -153,7 +156,7 @@ def _expanded(label: re.Match[str]) -> Iterator[str]:
 
 _PLAIN_LABEL = (
     rf"(?:{SOURCE_WORD}\s?)?#?[^\W\d_]{{0,4}}\d{{1,4}}(?:\*\*|__)?\s?(?:[.)）、．:：\]]|[-–—|]\s|(?<=\*\*)\s)"
-    r"|[a-z](?:\*\*|__)?[.)]\s|[†‡§¶]{1,3}\s?|\\?\*{1,3}(?:\s|(?=[^\s*][^*\n]*$))|\d{1,3}\s+(?=(?-i:[^\W\da-zß-ÿ_])|[\"“‘«「《]|https?:)"
+    r"|#\d{1,3}\s|[a-z](?:\*\*|__)?[.)]\s|[†‡§¶]{1,3}\s?|\\?\*{1,3}(?:\s|(?=[^\s*][^*\n]*$))|\d{1,3}\s+(?=(?-i:[^\W\da-zß-ÿ_])|[\"“‘«「《]|https?:)"
 )
 SIGNED_LABEL = "|".join(
     rf"{look.opening}\s*[^{_BRACKETS}\s][^{_BRACKETS}]{{0,40}}?\s*{look.closing}"
@@ -163,6 +166,9 @@ ENTRY_LABELS = re.compile(
     rf"\s*(?:\*\*|__|[*_](?=[\[【(]))?(?P<labels>(?:(?:{SIGNED_LABEL})(?!\()(?:\*\*|__|[*_])?\s*[:：.]?\s*)+"
     rf"|{_PLAIN_LABEL})(?:\*\*|__)?[:：.]?\s*",
     re.IGNORECASE,
+)
+LABEL_BEHIND = re.compile(
+    rf"<?https?://\S+\s+({SIGNED_LABEL})\W*|[^\n]{{1,100}}?\s({SIGNED_LABEL})\s?[:：]\s*<?https?://\S+"
 )
 
 

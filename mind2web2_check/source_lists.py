@@ -12,7 +12,7 @@ from itertools import chain, groupby, takewhile
 
 from mind2web2.plugin import Address, AddressText
 from mind2web2_check.blocks import PLAIN_HEADING, Block
-from mind2web2_check.labels import EntryLabel, entry_label, labels_in, normal
+from mind2web2_check.labels import LABEL_BEHIND, EntryLabel, entry_label, labels_in, normal
 from mind2web2_check.words import YEAR, is_list_heading
 
 # "High-quality sources", "Most useful sources to start with": lists if most of their lines are
@@ -25,7 +25,7 @@ _LOOSE_HEADING = re.compile(
 _DEFINITION = re.compile(r"\s*\\?\[\^?[^\[\]\s^]{1,40}?\^?\\?\]:")
 _ADDRESS_WORD = re.compile(
     r"\b(?:url|link|doi|source|website|available (?:at|from)|retrieved from|accessed at)\b"
-    r"|链接|网址|来源|連結",
+    r"|https?://\S+|链接|网址|来源|連結",
     re.IGNORECASE,
 )
 # A sentence that ends in its mark, or of eight words.
@@ -50,6 +50,8 @@ _ACCESSED = re.compile(
 # "1 Title, address": without an address, the number counts something.
 _BARE = "1"
 _LINKED = "[[1]]()"
+_BEHIND = "title [1]"
+_SURE_LOOKS = ("[1]", "[^1]", "【1】")
 _MOSTLY = 0.8
 # Each of a thousand notes may name the one before it.
 _MAX_MEANT = 20
@@ -141,15 +143,21 @@ class ListFinder:
     def find(self) -> SourceLists:
         """Find the lists: below their headings, and entries with labels anywhere."""
         taken: set[int] = set()
+        in_lines: list[tuple[int, ...]] = []
+        doubtful: set[int] = set()
         for index in range(len(self._blocks)):
             section = self._section(index)
-            if section:
+            if section and self._is_in_line(section[0]):
+                # It may be the source line of the paragraph above.
+                in_lines.append((index, *section))
+                doubtful.update(section)
+            elif section:
                 taken.update((index, *section))
-            elif self._is_lone_entry(index):
+            elif index not in doubtful and self._is_lone_entry(index):
                 taken.add(index)
                 below = range(index + 1, len(self._blocks))
                 taken.update(takewhile(self._is_address_only, below))
-        return self.of(taken, tuple(self._runs()))
+        return self.of(taken, (*in_lines, *self._runs()))
 
     def of(self, taken: Iterable[int], doubtful: tuple[tuple[int, ...], ...] = ()) -> SourceLists:
         """Return the lists that these blocks make."""
@@ -166,15 +174,21 @@ class ListFinder:
             return EntryLabel(labels.names, "| 1 |", block.start) if labels else None
         if block.number:
             return EntryLabel((normal(block.number),), "1.", block.start)
-        if block.kind in ("paragraph", "item"):
+        if block.kind in ("paragraph", "item", "heading"):
             label = entry_label(self._text, block.start, block.end)
-            is_counted = label is not None and label.look == _BARE and not self._by_block[index]
-            return self._linked_label(index) if label is None or is_counted else label
+            look = label.look if label else ""
+            if block.kind == "heading":
+                return label if look in _SURE_LOOKS else None
+            is_counted = look == _BARE and not self._by_block[index]
+            return self._other_label(index) if is_counted or not look else label
         return None
 
-    def _linked_label(self, index: int) -> EntryLabel | None:
-        """Return the label of ``[[1]](address) title``."""
+    def _other_label(self, index: int) -> EntryLabel | None:
+        """Return the label of ``[[1]](address)``, ``address [1]`` or ``title [1]: address``."""
         block = self._blocks[index]
+        if behind := LABEL_BEHIND.fullmatch(self._text, block.start, block.end):
+            label = entry_label(self._text, *behind.span(int(behind.lastindex or 0)))
+            return label and replace(label, look=_BEHIND, end=block.start)
         for address in self._by_block[index][:1]:
             labels = labels_in((address.name or "").strip("[]"))
             if address.start == block.start and labels:
@@ -188,16 +202,22 @@ class ListFinder:
         below = self._below(index)
         if is_list_heading(content):
             section = list(takewhile(lambda at: not self._ends(at, level), below))
-            has_entry = any(self._by_block[at] or self._labels[at] for at in section)
-            return section if has_entry else []
+            return section if any(map(self._is_entry, section)) else []
         if _LOOSE_HEADING.fullmatch(content.strip("#* ")):
             section = list(takewhile(lambda at: not self._is_new_part(at, level), below))
             items = [at for at in section if self._blocks[at].kind == "item"]
             return section if 0 < len(items) <= 2 * sum(map(self._is_listed, section)) else []
         return []
 
+    def _is_in_line(self, index: int) -> bool:
+        """Tell if a block stands in one line with the one before it."""
+        return "\n" not in self._text[self._blocks[index - 1].end : self._blocks[index].start]
+
     def _below(self, index: int) -> range:
         return range(index + 1, len(self._blocks))
+
+    def _is_entry(self, index: int) -> bool:
+        return bool(self._by_block[index] or self._labels[index])
 
     def _is_new_part(self, index: int, level: int) -> bool:
         block = self._blocks[index]
@@ -206,7 +226,7 @@ class ListFinder:
     def _ends(self, index: int, level: int) -> bool:
         """Tell whether a list ends before a block: at a new part or list, or at prose."""
         content = self._content(index)
-        is_entry = self._by_block[index] or self._labels[index] or _YEAR.search(content[:200])
+        is_entry = self._is_entry(index) or _YEAR.search(content[:200])
         is_prose = self._blocks[index].kind == "paragraph" and _PROSE.match(content)
         return (
             self._is_new_part(index, level)
@@ -224,7 +244,7 @@ class ListFinder:
         before = self._text[self._start(index) : first.start]
         behind = self._text[last.end : self._blocks[index].end]
         words = _ADDRESS_WORD.sub("", before).strip(" *_|<(:：")
-        is_closing = last.name is None or self._blocks[index].kind == "row"
+        is_closing = _ADDRESS_WORD.fullmatch(last.name or "link")
         return bool(_ACCESSED.fullmatch(behind)) if is_closing else not words
 
     def _start(self, index: int) -> int:
@@ -240,7 +260,7 @@ class ListFinder:
     def _is_lone_entry(self, index: int) -> bool:
         """Tell if a block is ``[3] address``, ``[3] title`` above an address, or a definition."""
         block, label = self._blocks[index], self._labels[index]
-        if label is None or label.look not in ("[1]", "[^1]", "【1】"):
+        if label is None or label.look not in _SURE_LOOKS:
             return False
         return (
             _DEFINITION.match(self._text, block.start, block.end) is not None
@@ -254,18 +274,21 @@ class ListFinder:
         for index, label in enumerate(self._labels):
             goes_on = bool(looks) and self._is_address_only(index)
             looks.append(label.look if label else looks[-1] if goes_on else "")
-        for look, group in groupby(range(len(looks)), looks.__getitem__):
+        for _, group in groupby(range(len(looks)), looks.__getitem__):
             run = tuple(group)
             listed = sum(map(self._is_listed, run))
-            if look and listed >= _MOSTLY * len(run):
+            if listed >= _MOSTLY * len(run):
                 yield run
 
     def _entries(self, taken: Sequence[int]) -> list[Entry]:
         entries: list[Entry] = []
+        above = ""
         for index in taken:
             urls = [each.url for each in self._by_block[index]]
             block, label = self._blocks[index], self._labels[index]
-            if entries and not label and self._is_address_only(index):
+            if label:
+                above = block.kind
+            elif entries and (above == "heading" or self._is_address_only(index)):
                 last = entries[-1]
                 addresses = _fullest([*last.addresses, *urls])
                 entries[-1] = replace(last, end=block.end, addresses=addresses)

@@ -76,14 +76,17 @@ _END = re.compile(
 )
 # Behind a sentence: its marks, its links in brackets and the words that introduce them.
 _RUN = re.compile(
-    rf"(?:[\s\u200b\u2060{_OPAQUE}()（）\[\],;、，·|*†\\]|</?su[pb]>|(?<![^\W_])(?:{SOURCE_LABELS}\s?[:：]|(?:{SOURCE_LABELS}|(?-i:and)|&)(?=\s?{_OPAQUE})))*",
+    rf"(?:[\s\u200b\u2060{_OPAQUE}()（）\[\],;、，·|*†\\]|</?su[pb]>|(?<![^\W_])(?:{SOURCE_LABELS}\s?[:：](?:[^.()\[\]\n{_OPAQUE}{_LINKED}]{{1,60}}(?={_OPAQUE}))?|(?:{SOURCE_LABELS}|(?-i:and)|&)(?=\s?{_OPAQUE})))*",
     re.IGNORECASE,
 )
-# Each run of signs is tried from its start alone.
+_BEFORE_MARK = r"\s(（\[|"
+_MARKS = (
+    rf"(?:[{_BEFORE_MARK}]*+{_OPAQUE}++[\s)）\],;、，.]*+"
+    rf"|[{_BEFORE_MARK}]++{SOURCE_LABELS}[:：]?(?![^{_BEFORE_MARK}{_OPAQUE}]))++"
+)
+# The marks at the end, or in the group a piece before them.
 _CLOSING_RUN = re.compile(
-    rf"(?<![\s(（\[])(?:(?:[\s(（\[]++|(?<!{_OPAQUE})){_OPAQUE}++[\s)）\],;、，.]*+"
-    rf"|[\s(（\[]++{SOURCE_LABELS}[:：]?)$",
-    re.IGNORECASE,
+    rf"{_MARKS}\Z|({_MARKS}|[{_BEFORE_MARK}]++|[^{_BEFORE_MARK}{_OPAQUE}]++)", re.IGNORECASE
 )
 _LINKED_RUN = re.compile(rf"[\s{_OPAQUE}{_LINKED}()（）\[\],;、，·|*:：—–-]*")
 _WORD = re.compile(r"[^\W_]+")
@@ -169,7 +172,7 @@ class _Statements:
             for number, block in enumerate(self._blocks)
             for segment in self._segments(number, block)
         ]
-        by_block = {
+        by_block: dict[int, Sequence[_Segment]] = {
             number: list(group) for number, group in groupby(segments, lambda each: each.block)
         }
         self._attach_source_lines(by_block)
@@ -248,24 +251,31 @@ class _Statements:
         start = _end_of(_QUOTE_SIGNS, shadow, start, end)
         return _Segment(start, end, segment.citations, segment.is_closed, segment.block)
 
-    def _attach_source_lines(self, by_block: Mapping[int, Sequence[_Segment]]) -> None:
+    def _attach_source_lines(self, by_block: dict[int, Sequence[_Segment]]) -> None:
         """Give marks that stand alone to what stands above: below a table to its rows."""
+        attached: set[int] = set()
+        tables = [*(block.table for block in self._blocks), 0]
         for number, group in by_block.items():
             content = self._shadow[self._blocks[number].start : self._blocks[number].end]
             named = SOURCE_LINE.match(content[:_MAX_NAME_CHARS])
             is_named = named is not None
             words = _WORD.findall(content.replace(_LINKED, " "))
             citations = [citation for each in group for citation in each.citations]
-            if len(words) > _MIN_OPEN_WORDS * is_named:
+            is_above_row = 0 < tables[number] == tables[number + 1]
+            if is_above_row or len(words) > _MIN_OPEN_WORDS * is_named:
                 continue
             above = self._above(number, by_block)
             if not above:
                 continue
             table = self._blocks[above[-1].block].table
-            for segment in above if is_named or table else above[-1:]:
+            cited = above if is_named or table or number - 1 in attached else above[-1:]
+            for segment in cited:
                 segment.citations += citations
             for segment in group:
                 segment.end, segment.citations = segment.start, []
+            # The next line with sources goes with the same sentences.
+            by_block[number] = cited
+            attached.add(number)
 
     def _above(self, number: int, by_block: Mapping[int, Sequence[_Segment]]) -> Sequence[_Segment]:
         """Return the sentences of the block above, or all rows of its table."""
@@ -339,12 +349,7 @@ def _end_of(pattern: re.Pattern[str], text: str, start: int, end: int) -> int:
 
 def _without_run(content: str) -> str:
     """Return an open sentence without the marks behind it."""
-    kept = content.rstrip()
-    while True:
-        cut = _CLOSING_RUN.sub("", kept).rstrip(" \n\t([（|")
-        if cut == kept:
-            return kept
-        kept = cut
+    return _CLOSING_RUN.sub(r"\1", content.rstrip()).rstrip(" \n\t([（|")
 
 
 def _shadow(text: str, citations: Iterable[Citation]) -> str:

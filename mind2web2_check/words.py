@@ -21,6 +21,8 @@ LIST_HEADINGS = (
     r"|zdroje|források|surse|izvori|джерела|स्रोत|स?न्?दर्भ|संदर्भ|tài liệu tham khảo|nguồn|sumber|referensi|daftar pustaka"
     r"|fuentes (?:consultadas|utilizadas|citadas)|referencias bibliográficas|referências bibliográficas|sources (?:consultées|citées)"
     r"|(?:verwendete|weitere) quellen|weiterführende links|sitografia|fonti consultate|قائمة (?:المراجع|المصادر)|المصادر والمراجع"
+    r"|obras citadas|trabalhos citados|opere citate|ouvrages cités|œuvres citées|zitierte (?:quellen|werke)|referenzen|geciteerde? werk(?:en)?"
+    r"|cytowane prace|цитируемые (?:работы|источники)|sources des citations"
     r"|参考链接|参考网址|信息来源|数据来源|参考书目|参考サイト|参考url|引用元|情報源|出典一覧|참고 링크"
 )
 
@@ -97,7 +99,7 @@ _LINK_LABELS = (
     r"|siehe|belege?|nachweise?|lien|enlace|referencia|ссылка|链接|参考链接|參考連結|링크|リンク|参照"
 )
 SOURCE_LINE = re.compile(
-    rf"\s*[—―]|[\W\d_]*(?:{SOURCE_LABELS}\b[^.。:：]{{0,60}}|(?:{_LINK_LABELS})\W{{0,3}}?)[:：]",
+    rf"\s*[—―]|[(（]{SOURCE_LABELS}\s+(?=https?:|[\[\x00\x01])|[\W\d_]*(?:{SOURCE_LABELS}\b[^.。:：]{{0,60}}|(?:{_LINK_LABELS})\W{{0,3}}?)[:：]",
     re.IGNORECASE,
 )
 

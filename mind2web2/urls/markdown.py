@@ -145,10 +145,12 @@ def _tags(text: str) -> Iterator[Address]:
 
 def _links(text: str) -> Iterator[Address]:
     openings = _openings(text)
+    end = 0
     for match in re.finditer(r"\](?=\()", text):
-        opening = openings.get(match.start())
-        target = _target(text, match.end()) if opening is not None else None
-        if opening is None or target is None:
+        opening = openings.get(match.start(), -1)
+        # No link begins in another one's target.
+        target = _target(text, match.end()) if opening >= 0 and match.start() >= end else None
+        if target is None:
             continue
         end, url = target
         name = text[opening + 1 : match.start()]

@@ -354,6 +354,15 @@ def test_many_headings_of_lists_are_read_in_linear_time() -> None:
 
 
 @pytest.mark.parametrize(
+    "piece", ["see ", "来源 ", "¹,", "contentReference", "[a](http://a.b/", "|-|\n", "<li>a</li>"]
+)
+def test_repeated_pieces_are_read_in_linear_time(piece: str) -> None:
+    began = time.process_time()
+    read_report(piece * (60_000 // len(piece)))
+    assert time.process_time() - began < 5
+
+
+@pytest.mark.parametrize(
     "text",
     [
         "[" * 5000,

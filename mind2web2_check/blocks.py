@@ -30,9 +30,9 @@ _ITEM = re.compile(
 )
 # In HTML, an item and the signs of its list are lines of their own.
 _LINE = re.compile(
-    r"([ \t]*</?(?:li|[ou]l)\b(?:(?!</?(?:li|[ou]l)\b)[^\n])*+|[^\n]*+)\n?", re.IGNORECASE
+    r"([ \t]*</?(?:li|[ou]l)\b(?:(?!</?(?:li|[ou]l)\b)[^\n])*|[^\n]*+)\n?", re.IGNORECASE
 )
-_BLANK = re.compile(r"(?:[ \t>]|</?(?:li|[ou]l)\b[^<>]*>)*+", re.IGNORECASE)
+_BLANK = re.compile(r"(?:[ \t>]|</?(?:li|[ou]l)\b[^<>]*>)*", re.IGNORECASE)
 _LIST_TAG = re.compile(r"<([ou])l\b", re.IGNORECASE)
 _ONLY_ADDRESS = re.compile(r"[^\w\[]*(?:https?://\S+|\[[^\[\]]*\]\(\S+\))(?:\s\[\d{1,3}\])?[^\w]*")
 _ENDS_IN_ADDRESS = re.compile(r"(?:https?://|www\.|\b10\.\d{4,9}/)\S+$", re.IGNORECASE)
@@ -46,7 +46,7 @@ _LABELLED = re.compile(
     r"|\[\d{1,3}\](?=\()|(?:#\d{1,3}|(?:Ref\. )?\d{1,3}[.):](?:\*\*)?)(?=\s))"
 )
 # "**Sources:** [1] address [2] address", "<b>Sources</b> [1] address"
-_SIGNS = r"(?:[^\w\[<]|_|</?\w[^<>]{0,40}>)*+"
+_SIGNS = r"(?>(?:[^\w\[<]|_|</?\w[^<>]{0,40}>)*)"
 _LIST_NAME = re.compile(
     rf"(?:[^\[\].!?\n]{{1,40}}(?:[:：]|\s[–—-])|{_SIGNS}(?:{LIST_HEADINGS}))?{_SIGNS}(?:`{{3}}\w*\n)?",
     re.IGNORECASE,

@@ -81,8 +81,8 @@ _RUN = re.compile(
 )
 _BEFORE_MARK = r"\s(（\[|"
 _MARKS = (
-    rf"(?:[{_BEFORE_MARK}]*+{_OPAQUE}++[\s)）\],;、，.]*+"
-    rf"|[{_BEFORE_MARK}]++{SOURCE_LABELS}[:：]?(?![^{_BEFORE_MARK}{_OPAQUE}]))++"
+    rf"(?>(?:[{_BEFORE_MARK}]*+{_OPAQUE}++[\s)）\],;、，.]*+"
+    rf"|[{_BEFORE_MARK}]++{SOURCE_LABELS}[:：]?(?![^{_BEFORE_MARK}{_OPAQUE}]))+)"
 )
 # The marks at the end, or in the group a piece before them.
 _CLOSING_RUN = re.compile(

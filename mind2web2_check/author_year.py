@@ -7,6 +7,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache, partial
+from itertools import product
 
 from mind2web2_check.source_lists import Entry
 from mind2web2_check.words import YEAR as _YEAR
@@ -29,8 +30,6 @@ _NARRATIVE = re.compile(
 _NAMED = re.compile(
     r"[(（\[【]([^\W\d_][^()（）\[\]【】\n]{1,80}?)(?P<page>\s\d{1,4}(?:[–-]\d{1,4})?)?[)）\]】](?![(\[:])"
 )
-# Each of thousands of citations is compared with these.
-_MAX_OF_A_NAME = 100
 # "World Health Organization (WHO)", up to its end or the year.
 _ORGANISATION = re.compile(r"\A\W*[A-Z][a-z]+(?: [^\W\d_]+){1,9}(?: ?\(?[A-Z]{2,8}\)?(?![^\W_]))?")
 _ABBREVIATION = re.compile(r"\b[A-Z]{2,8}\b")
@@ -82,13 +81,13 @@ def _in_parenthesis(parenthesis: re.Match[str], authors: _Authors) -> Iterator[A
 
 
 class _Authors:
-    """The entries of lists by the first word of each, which is an author's name."""
+    """The entries of lists by the first word of each, which is an author's name, and by year."""
 
     def __init__(self, entries: Iterable[Entry]) -> None:
-        self._by_word: dict[str, list[tuple[str, Entry]]] = defaultdict(list)
+        self._known: dict[tuple[str, str], list[tuple[str, Entry]]] = defaultdict(list)
         for entry in entries:
-            for name in _names_of(entry):
-                self._by_word[_first_word(name)].append((name, entry))
+            for name, year in product(_names_of(entry), {*entry.years, ""}):
+                self._known[_first_word(name), year].append((name, entry))
         # Reports cite the same names again and again.
         self.entry = cache(self._entry)
 
@@ -108,8 +107,8 @@ class _Authors:
         names_of_others = [other.strip().lower() for other in others]
         candidates = [
             entry
-            for name, entry in self._by_word.get(_first_word(first), ())[:_MAX_OF_A_NAME]
-            if name.startswith(first) and year in (*entry.years, "")
+            for name, entry in self._known.get((_first_word(first), year), ())
+            if name.startswith(first)
         ]
         if not year and len(candidates) > 1:
             return None
@@ -124,11 +123,8 @@ def _names_of(entry: Entry) -> set[str]:
     """Return the first words of an entry, and the abbreviations of an organisation there."""
     words = "".join(_ORGANISATION.findall(entry.text))
     initials = "".join(re.findall(r"\b[A-Z](?=[a-z])", words))
-    return {
-        entry.first_words,
-        *filter(None, [initials.lower()]),
-        *map(str.lower, _ABBREVIATION.findall(words)),
-    }
+    names = {entry.first_words, *map(str.lower, [initials, *_ABBREVIATION.findall(words)])}
+    return names - {""}
 
 
 def _first_word(text: str) -> str:

@@ -8,7 +8,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from itertools import chain, groupby, takewhile
+from itertools import chain, groupby, islice, takewhile
 
 from mind2web2.plugin import Address, AddressText
 from mind2web2_check.blocks import PLAIN_HEADING, Block
@@ -53,7 +53,7 @@ _LINKED = "[[1]]()"
 _BEHIND = "title [1]"
 _SURE_LOOKS = ("[1]", "[^1]", "【1】")
 _MOSTLY = 0.8
-# Each of a thousand notes may name the one before it.
+# Each of a thousand notes may name the one before it, which has its address and all before.
 _MAX_MEANT = 20
 
 
@@ -317,7 +317,8 @@ def _with_other_notes(entries: Iterable[Entry]) -> Iterator[Entry]:
         others = [by_label.get(number, ()) for number in _OTHER_NOTE.findall(entry.text)]
         if _SAME_SOURCE.match(entry.text):
             others.append(last)
-        last = tuple(dict.fromkeys(chain(*others, entry.addresses)))[:_MAX_MEANT]
+        meant = islice(chain(*others), _MAX_MEANT)
+        last = tuple(dict.fromkeys(chain(meant, entry.addresses)))
         by_label.update((label.removeprefix("^"), last) for label in entry.labels)
         yield replace(entry, addresses=last)
 

@@ -208,6 +208,23 @@ def test_marks_of_a_document_export_with_gaps_in_its_list() -> None:
     assert report.uncited == []
 
 
+def test_the_last_of_many_works_of_an_author_is_found() -> None:
+    works = "\n".join(
+        f"Roe, A. ({year}). Dams. https://a.example/{year}" for year in range(1800, 2001)
+    )
+    report = f"Dams are old (Roe, 2000). They are tall (Roe, 1800).\n\n## References\n\n{works}"
+    assert [each.sources for each in read_report(report).statements] == [
+        ["https://a.example/2000"],
+        ["https://a.example/1800"],
+    ]
+
+
+def test_an_entry_keeps_all_its_addresses() -> None:
+    urls = [f"https://a.example/{number}" for number in range(30)]
+    report = f"Dams are old [1].\n\n## References\n\n[1] {' '.join(urls)}"
+    assert [each.sources for each in read_report(report).statements] == [urls]
+
+
 def test_authors_with_a_year_cite_entries_of_the_list() -> None:
     report = read_report(
         "Sales rose (Roe, 2020). Lee et al. (2021) found less (see Lee & Kim, 2019; Roe, 2020). "

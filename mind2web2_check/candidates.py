@@ -71,7 +71,7 @@ _BEHIND = (
 )
 _PLAIN = re.compile(r"(?<![\d⁰¹²³⁴-⁹])\d{1,3}(?:[,–-] ?\d{1,3}(?!\d))*(?![\d%°])")
 _CHARS_AROUND = 60
-_PLACE = re.compile(r"\A(?:no|nr)(?=\d)|(?<=\d)(?:[a-z]|:\d+)\Z")
+_PLACE = re.compile(r"\A(?:no|nr)(?=\d)|(?<=\d)[a-z]\Z")
 _MIN_WORD = 4
 _MIN_NUMBERS = 3
 # Each run of letters is tried from its start alone.
@@ -140,7 +140,8 @@ class CandidateFinder:
             return None
         place = self._place(match) if look.name in _PARENTHESES else ""
         form = Form(look.name, labels.kind, "named" if labels.has_word else place)
-        known += [True] * (not self._lists.labels)
+        if not self._lists.labels:
+            known.append(True)
         other = self._other(look.name, match, known)
         return Candidate(*match.span(), match[0].replace("\\", ""), names, form, other)
 
@@ -151,9 +152,8 @@ class CandidateFinder:
         return parts if is_whole else [number]
 
     def _without_place(self, label: str) -> list[str]:
-        """Return the number in ``1a``, ``1:14`` and ``No. 1`` if the list has it alone."""
-        number = _PLACE.sub("", label)
-        return [number if self._lists.has(number) > self._lists.has(label) else label]
+        """Return the number in ``1a`` and ``No. 1`` if the list has it alone."""
+        return [next(filter(self._lists.has, (label, _PLACE.sub("", label))), label)]
 
     def _other(self, where: str, match: re.Match[str], known: Sequence[bool] = ()) -> str:
         before = self._text[max(0, match.start() - _CHARS_AROUND) : match.start()]

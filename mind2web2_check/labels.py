@@ -33,6 +33,8 @@ class Look:
 LOOKS = (
     Look("[^1]", r"\\?\[\s?\\?\^", r"\^?\\?\]", 9, is_sure=True),
     Look("[1]", r"\\?\[", r"\\?\]", 6, is_sure=True),
+    # The page of a source, or a time.
+    Look("[1:14]", r"\\?\[", r"(?<=\d):\d{1,4}\\?\]", 0),
     Look("[[1]]", r"\[\[", r"\]\]", 6),
     Look("［1］", "［", "］", 6, is_sure=True),
     Look("【1】", "【", "】", 6, is_sure=True),
@@ -103,7 +105,7 @@ def normal(label: str) -> str:
     """Return the one form of a label: ``Ref_2`` is ``ref2``, and ``①`` is ``1``."""
     plain = unicodedata.normalize("NFKC", label).casefold()
     ascii_digits = "".join(str(unicodedata.digit(each, each)) for each in plain)
-    numbers = re.sub(r"(?<=\d)(?:[^\w:]|_)+(?=\d)", ".", ascii_digits)
+    numbers = re.sub(r"(?<=\d)[\W_]+(?=\d)", ".", ascii_digits)
     joined = re.sub(r"(?<!\d)[\W_]+|[\W_]+(?!\d)", "", numbers) or plain
     return re.sub(r"\A0+(?=\d+\Z)", "", joined)
 

@@ -26,14 +26,8 @@ _ROW = re.compile(r"\s*\|(?:.*\|)?\s*")
 _DELIMITER_ROW = re.compile(r"\s*\|?\s*:?-{2,}:?\s*(?:\|\s*:?-{2,}:?\s*)*\|?\s*$")
 _PREFIX = re.compile(r"\s*(?:>\s?)*\s*")
 _ITEM = re.compile(
-    rf"(?:[-+•·‣◦–]|\*(?!\s+(?i:{SOURCE_LABELS})\s?[:：])|(\d{{1,3}})\\?[.)、．]|\(?([a-z])\))\s+(?=\S)|(<li\b[^<>]*>)\s*(?=[^\s<]|<a\b)"
+    rf"(?:[-+•·‣◦–]|\*(?!\s+(?i:{SOURCE_LABELS})\s?[:：])|(\d{{1,3}})\\?[.)、．]|\(?([a-z])\))\s+(?=\S)"
 )
-# In HTML, an item and the signs of its list are lines of their own.
-_LINE = re.compile(
-    r"([ \t]*</?(?:li|[ou]l)\b(?:(?!</?(?:li|[ou]l)\b)[^\n])*|[^\n]*+)\n?", re.IGNORECASE
-)
-_BLANK = re.compile(r"(?:[ \t>]|</?(?:li|[ou]l)\b[^<>]*>)*", re.IGNORECASE)
-_LIST_TAG = re.compile(r"<([ou])l\b", re.IGNORECASE)
 _ONLY_ADDRESS = re.compile(r"[^\w\[]*(?:https?://\S+|\[[^\[\]]*\]\(\S+\))(?:\s\[\d{1,3}\])?[^\w]*")
 _ENDS_IN_ADDRESS = re.compile(r"(?:https?://|www\.|\b10\.\d{4,9}/)\S+$", re.IGNORECASE)
 # A definition, or an address.
@@ -128,7 +122,6 @@ class _Cutter:
         self._tables = 0
         # How many items in a row are numbered 1; markdown counts them.
         self._ones = 0
-        self._number_in_html = ""
 
     def blocks(self) -> Iterator[Block]:
         number = 0
@@ -141,9 +134,8 @@ class _Cutter:
                 self._ones = 0
                 continue
             line = self._lines[number]
-            if _BLANK.fullmatch(line.text):
+            if not line.text.strip(" \t>"):
                 yield from self._close()
-                self._begin_list(line.text)
             elif _RULE.fullmatch(line.text):
                 yield from self._close()
                 yield Block("rule", line.start, line.end)
@@ -196,25 +188,25 @@ class _Cutter:
         is_heading = is_list_heading(content)
         if item := _ITEM.match(content):
             yield from self._close()
-            written = "".join(filter(None, item.groups()))
-            number = self._counted(re.sub("<.+", self._number_in_html, written))
+            number = self._counted(next(filter(None, item.groups()), ""))
             self._open = Block("item", start + item.end(), start + len(content), number=number)
         elif self._open is None or is_heading or self._starts_anew(line.text, content, look):
             yield from self._close()
             self._open = Block("paragraph", start, start + len(content))
-            self._ones *= line.text.startswith(" ")
+            if not line.text.startswith(" "):
+                self._ones = 0
         else:
             self._open = replace(self._open, end=start + len(content))
         self._last_line, self._last_look = line.text, look
 
-    def _begin_list(self, line: str) -> None:
-        for kind in _LIST_TAG.findall(line):
-            self._ones = 0
-            self._number_in_html = "1" * (kind in "oO")
-
     def _counted(self, number: str) -> str:
-        self._ones = {"": self._ones, "1": self._ones + 1}.get(number, 0)
-        return re.sub(r"\A1\Z", str(self._ones), number)
+        """Return the number of an item; a list may number each of them 1."""
+        if number == "1":
+            self._ones += 1
+            return str(self._ones)
+        if number:
+            self._ones = 0
+        return number
 
     def _starts_anew(self, line: str, content: str, look: str) -> bool:
         before = self._last_line
@@ -239,8 +231,10 @@ class _Cutter:
 
 
 def _lines(text: str) -> Iterator[_Line]:
-    for line in _LINE.finditer(text):
-        yield _Line(line.start(), line[1])
+    start = 0
+    for line in text.split("\n"):
+        yield _Line(start, line)
+        start += len(line) + 1
 
 
 def _is_delimiter(line: str) -> bool:

@@ -179,7 +179,7 @@ class _Mentioned:
             return True
         # A day may be named without its year, ``--05-03``, here or there.
         return any(
-            each.startswith(value) or ("--" in each + value and each[-6:] == value[-6:])
+            each.startswith(value) or (each[-6:] == value[-6:] and "--" in (each[:2], value[:2]))
             for each in self._dates
         )
 

@@ -93,7 +93,9 @@ def report_in(report: str) -> tuple[str, ReadReport]:
 
 def reading(data: bytes, name: str) -> tuple[str, ReadReport]:
     """Return a report as text, and what is read from it."""
-    text = uniform_text(_as_text(data, name).encode("utf-8", "replace").decode())
+    # PDFium gives signs beyond 16 bits in halves; others stand for nothing.
+    whole = _as_text(data, name).encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    text = uniform_text(whole)
     if not text.strip():
         raise UsageError("it has no text to check")
     return text, read_report(text)

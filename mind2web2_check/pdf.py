@@ -42,9 +42,7 @@ def pdf_markdown(data: bytes) -> str:
     weight = median(word.weight for word in words)
     # Browsers break lines at hyphens of the text and add none.
     writer = _Writer(sizes.most_common(1)[0][0], weight, keeps_hyphens=is_browser)
-    markdown = writer.markdown(parts_of(pages))
-    # PDFium gives signs beyond 16 bits in halves.
-    return markdown.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    return writer.markdown(parts_of(pages))
 
 
 class _Writer:

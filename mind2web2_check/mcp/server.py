@@ -59,8 +59,10 @@ class Tools:
         found = await check_report(self.scorer, report)
         if isinstance(found, NoScore):
             return found
-        check = self._check(report)
-        return await asyncio.to_thread(check.with_pages, found.statements, found.judge)
+        return await asyncio.to_thread(self._with_pages, report, found)
+
+    def _with_pages(self, report: str, found: CheckedReport) -> CheckedReport:
+        return self._check(report).with_pages(found.statements, found.judge)
 
     def _check(self, report: str) -> Check:
         text = uniform_text(report)

@@ -168,13 +168,9 @@ def _unused_text(usage: Usage) -> str | None:
     if not usage.judgments:
         return None
     return (
-        f"Not used: {usage.judgments:,} of these judgments ({_cost(usage)}). They were about "
+        f"Not used: {usage.judgments:,} of these judgments ({dollars(usage.cost_usd)}). They were about "
         "leaves that were skipped, or the script did not ask them in the end."
     )
-
-
-def _cost(usage: Usage) -> str:
-    return "unknown" if usage.cost_usd is None else dollars(usage.cost_usd)
 
 
 def _budget_text(budget: Budget, is_overwriting: bool) -> str:

@@ -14,7 +14,7 @@ from mind2web2_check.html_text import html_text
 from mind2web2_check.inputs import report_in, report_name
 from mind2web2_check.markup import without_markup
 from mind2web2_check.rubric import page_address
-from mind2web2_check.statements import read_report
+from mind2web2_check.statements import Statement, read_report
 
 
 @pytest.mark.parametrize("write", [write_html, write_pdf, write_docx])
@@ -36,6 +36,17 @@ def test_each_format_has_the_same_statements_and_sources(
     assert "# Dams 😀\n" in text
 
 
+def printed_and_compared(page: str, folder: Path) -> list[Statement]:
+    """Return the statements of a printed page, which are those of the page."""
+    write_pdf(folder / "page.pdf", page)
+    printed = report_in(str(folder / "page.pdf"))[1].statements
+    shown = read_report(html_text(page)).statements
+    assert [(each.plain, each.said, each.sources) for each in printed] == [
+        (" ".join(each.plain.split()), " ".join(each.said.split()), each.sources) for each in shown
+    ]
+    return printed
+
+
 def test_a_printed_page_has_the_statements_of_the_page(tmp_path: Path) -> None:
     sentence = "The dam has stood in the upper valley of the long river for some hundred years"
     page = (
@@ -46,14 +57,9 @@ def test_a_printed_page_has_the_statements_of_the_page(tmp_path: Path) -> None:
         "<p>[1] https://one.example/a - One [2] https://two.example/b - Two [b] "
         "https://three.example/c-d - Three"
     )
-    write_pdf(tmp_path / "dams.pdf", page)
-    printed = report_in(str(tmp_path / "dams.pdf"))[1]
-    shown = read_report(html_text(page))
-    assert [(each.plain, each.sources) for each in printed.statements] == [
-        (" ".join(each.plain.split()), each.sources) for each in shown.statements
-    ]
-    assert len(printed.statements) == 6
-    assert [bool(each.sources) for each in printed.statements] == [1, 1, 0, 0, 1, 0]
+    printed = printed_and_compared(page, tmp_path)
+    assert len(printed) == 6
+    assert [bool(each.sources) for each in printed] == [1, 1, 0, 0, 1, 0]
 
 
 # The lines of two pages differ: equal ones are headers.
@@ -101,12 +107,7 @@ def test_printed_text_has_the_paragraphs_of_the_page(name: str, tmp_path: Path) 
         f"{''.join(paragraphs[:6])}{items}<h2>More</h2>{''.join(paragraphs[6:])}"
         f"<h2>Sources</h2>{entries}"
     )
-    write_pdf(tmp_path / "lake.pdf", page)
-    printed = report_in(str(tmp_path / "lake.pdf"))[1]
-    shown = read_report(html_text(page))
-    assert [(each.plain, each.sources) for each in printed.statements] == [
-        (" ".join(each.plain.split()), each.sources) for each in shown.statements
-    ]
+    printed_and_compared(page, tmp_path)
 
 
 NARROW = "<style>td, th { padding: 1px 3px; text-align: left }</style>"
@@ -139,13 +140,8 @@ def test_a_printed_table_has_the_rows_of_the_page(name: str, tmp_path: Path) -> 
         f"<p>{said}, and {said} [2].</p><h2>Sources</h2><p>[1] https://one.example/a - One</p>"
         "<p>[2] https://two.example/b - Two</p>"
     )
-    write_pdf(tmp_path / "lake.pdf", page)
-    printed = report_in(str(tmp_path / "lake.pdf"))[1]
-    shown = read_report(html_text(page))
-    assert [(each.said, each.sources) for each in printed.statements] == [
-        (" ".join(each.said.split()), each.sources) for each in shown.statements
-    ]
-    assert all(each.sources for each in printed.statements)
+    printed = printed_and_compared(page, tmp_path)
+    assert all(each.sources for each in printed)
 
 
 ENLARGED = """%PDF-1.4

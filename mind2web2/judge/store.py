@@ -18,7 +18,6 @@ from pydantic import ValidationError
 from mind2web2.errors import JudgmentStoreError
 from mind2web2.judge.judgment import Judgment, problem_of
 from mind2web2.judge.record import JudgeIdentity
-from mind2web2.llm_client.chat import Usage
 from mind2web2.utils.aio import ThreadQueue
 from mind2web2.utils.machine import network_file_system
 from mind2web2.utils.shown_text import one_line
@@ -82,8 +81,6 @@ OF_QUESTION = (
     "WHERE key = ? AND endpoint = coalesce(?, endpoint) AND "
     "outcome IN ('reply', 'declined', 'too_long') ORDER BY created DESC, endpoint"
 )
-# Replies of a model that tell what its next ones may cost.
-_LATEST = 20
 _BATCH = 1000
 # Long enough for any other process to finish a write; writes take well under a millisecond.
 _BUSY_TIMEOUT_S = 30.0
@@ -206,17 +203,6 @@ class JudgmentStore:
             JudgeIdentity.model_validate(dict(zip(JudgeIdentity.model_fields, row, strict=True)))
             for row in rows
         ]
-
-    def latest_usages(self, model: str) -> list[Usage]:
-        """Return the tokens of a model's latest replies to single requests."""
-        rows = self._in_thread(
-            lambda: self._connection.execute(
-                "SELECT input_tokens, output_tokens FROM judgments WHERE model = ? AND outcome = "
-                "'reply' AND attempts = 1 AND input_tokens > 0 ORDER BY created DESC LIMIT ?",
-                (model, _LATEST),
-            ).fetchall()
-        )
-        return [Usage(input_tokens=read, output_tokens=said) for read, said in rows]
 
     def texts_of_task(self, task_id: str) -> list[str]:
         """Return the judgments on the answers to a task, each as JSON."""

@@ -133,9 +133,6 @@ async def open_run(
         else:
             named = (own.judge or judge_spec(settings)).with_prices(settings.prices)
         budget = own.budget or budget_of(settings, named)
-        if budget is not None:
-            for usage in store.latest_usages(named.model):
-                budget.learn(usage.input_tokens, usage)
         provider = own.provider
         if provider is None and not settings.is_replay:
             provider = judge_client(named)

@@ -181,13 +181,9 @@ def test_a_stopped_run_keeps_its_usage(project):
 
 
 @pytest.mark.usefixtures("project")
-def test_a_budget_learns_from_replies_and_from_stored_ones():
+def test_a_budget_learns_from_replies():
     """A first guess of 1,000 output tokens takes all of it; a reply has 10."""
     with JudgeServer(input_tokens=100, cached_tokens=0, output_tokens=10) as cheap:
         run = evaluate(cheap, "--max_cost", "0.014")
-        asked = len(cheap.calls)
-        assert asked > 10
-        # Less than the first guess for one request.
-        evaluate(cheap, "--max_cost", "0.007")
-        assert len(cheap.calls) > asked + 10
+        assert len(cheap.calls) > 10
     assert "more than all of max_cost" not in run.stdout

@@ -15,8 +15,10 @@ from typing import Any
 from mind2web2.utils.api_misuse import asking
 from mind2web2.verification.stand_ins import has_mark
 
-_ROUNDS, _ENDLESS, _SIZES = "__mind2web2_rounds", "__mind2web2_endless", "__mind2web2_sizes"
-_ROUND, _ASKING = "__mind2web2_round", "__mind2web2_asking"
+# Without the last two underscores, a name would be the class's own within a class.
+_ROUNDS, _ROUND = "__mind2web2_rounds__", "__mind2web2_round__"
+_ENDLESS, _SIZES = "__mind2web2_endless__", "__mind2web2_sizes__"
+_ASKING = "__mind2web2_asking__"
 # Calls whose results say how often a loop goes round, or which items there are.
 _OF_SIZES = frozenset({"len", "range", "min", "max", "islice", "list"})
 # Calls by which a script asks whether an object has a name, with the number of arguments.

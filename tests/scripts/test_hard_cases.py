@@ -99,6 +99,14 @@ CASES = {
         f"{COUNT}n = 0\nwhile n < found.count:\n    await verify(f'item {{n}}', n)\n    n += 1\n",
         0,
     ),
+    "counted in a class": (
+        f"{COUNT}class Walk:\n    async def run(self):\n        for n in range(found.count):\n"
+        "            await verify(f'item {n}', n)\n"
+        "        while await verify(f'entry {n}' + ' ALWAYSFALSE' * (n > 3), n):\n"
+        "            n += len([self]) if hasattr(self, 'run') else 0\n"
+        "await Walk().run()\n",
+        0,
+    ),
     "in two loops": (
         f"{COUNT}for n in range(found.count):\n    for m in range(found.count):\n"
         "        if not await verify(f'item {n} {m}' + ' ALWAYSFALSE' * (m > n)):\n"

@@ -8,12 +8,14 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from itertools import zip_longest
 from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
 from mind2web2.llm_client.chat import CheckedMessage, Completion
 from mind2web2.prompts import BlockChain
+from mind2web2.utils.json_text import items, mapping
 
 JsonSchema = dict[str, Any]
 
@@ -221,12 +223,12 @@ def read_reply(
     text = json_text(completion.text)
     try:
         value = template.model_validate_json(text)
-        unambiguous_json(text)
+        given = unambiguous_json(text)
     except ValidationError as error:
         raise InvalidOutputError(_problems(error)) from error
     except ValueError as error:  # a number of thousands of digits
         raise InvalidOutputError(str(error)) from error
-    missing = list(_not_given(value))
+    missing = list(_not_given(value, given))
     if missing:
         raise InvalidOutputError(_problem_list([f"{name}: Field required" for name in missing]))
     return text, value
@@ -284,21 +286,28 @@ def unambiguous_json(text: str) -> Any:
     return json.loads(text, object_pairs_hook=checked)
 
 
-def _not_given(value: object, where: str = "") -> Iterator[str]:
-    """Yield the paths of fields that a reply does not give, even of those with a default."""
+def _not_given(value: object, given: object, where: str = "") -> Iterator[str]:
+    """Yield the paths of fields that a reply does not give, even of those with a default.
+
+    Args:
+        given: the reply's JSON; a script's own validators may have left out fields that it gives.
+    """
     if isinstance(value, BaseModel):
         dispensable = getattr(value, "dispensable_properties", ())
+        told = {**dict.fromkeys(dispensable), **mapping(given)}
         for name, field in type(value).model_fields.items():
-            if name in value.model_fields_set:
-                yield from _not_given(getattr(value, name), f"{where}{name}.")
-            elif name not in dispensable:
-                yield f"{where}{field.alias or name}"
+            key = field.alias or name
+            if key in told or name in value.model_fields_set:
+                # A root model is all that is given.
+                yield from _not_given(getattr(value, name), told.get(key, given), f"{where}{name}.")
+            else:
+                yield f"{where}{key}"
     elif isinstance(value, Mapping):
         for name, each in value.items():
-            yield from _not_given(each, f"{where}{name}.")
+            yield from _not_given(each, mapping(given).get(name), f"{where}{name}.")
     elif isinstance(value, list | tuple | set | frozenset):
-        for number, each in enumerate(value):
-            yield from _not_given(each, f"{where}{number}.")
+        for number, (each, told_item) in enumerate(zip_longest(value, items(given))):
+            yield from _not_given(each, told_item, f"{where}{number}.")
 
 
 def _problems(error: ValidationError) -> str:

@@ -6,7 +6,7 @@ from enum import Enum
 from typing import Annotated, Any, Literal
 
 import pytest
-from pydantic import BaseModel, ConfigDict, Field, HttpUrl, RootModel
+from pydantic import BaseModel, ConfigDict, Field, HttpUrl, RootModel, model_validator
 
 from mind2web2.llm_client.chat import Completion
 from mind2web2.llm_client.structured_output import (
@@ -316,6 +316,27 @@ def test_every_property_has_to_be_given(reply, template, missing):
     with pytest.raises(InvalidOutputError) as caught:
         read_reply(Completion(reply), template)
     assert str(caught.value).startswith(missing) or missing in str(caught.value)
+
+
+def test_a_validator_may_leave_out_what_the_reply_gives():
+    """A script drops nulls, so that its defaults stand."""
+
+    class Hotel(Place):
+        stars: int = 3
+
+        @model_validator(mode="before")
+        @classmethod
+        def without_nulls(cls, given: dict[str, object]) -> dict[str, object]:
+            return {name: value for name, value in given.items() if value is not None}
+
+    class Hotels(BaseModel):
+        found: list[Hotel]
+
+    reply = '{"found": [{"name": "A", "url": null, "stars": null}, {"name": "B"%s}]}'
+    _, hotels = read_reply(Completion(reply % ', "url": "b", "stars": 5'), Hotels)
+    assert hotels == Hotels(found=[Hotel(name="A"), Hotel(name="B", url="b", stars=5)])
+    with pytest.raises(InvalidOutputError, match=r"found\.1\.url: Field required; found\.1\.stars"):
+        read_reply(Completion(reply % ""), Hotels)
 
 
 @pytest.mark.parametrize(

@@ -175,15 +175,14 @@ class ClaimJudging:
         while (is_supported := outcome(opinions, most)) is None:
             last_trial = len(votes) + trials_needed(opinions, most)
             trials = range(len(votes) + 1, last_trial + 1)
-            cast = await all_or_first_error(
+            for vote, answered in await all_or_first_error(
                 self._cast(verification, page, messages, trial, others_may_decide)
                 for trial in trials
-            )
-            votes += [vote for vote, _ in cast]
-            opinions = [vote.supported for vote in votes]
-            answered = cast[-1][1]
-            # A page that was cut for the judge's context stays so.
-            page, shown = answered.page, answered.shown
+            ):
+                votes.append(vote)
+                opinions.append(vote.supported)
+                # A page that was cut for the judge's context stays so.
+                page, shown = answered.page, answered.shown
         return is_supported, tuple(votes), shown
 
     def _messages(

@@ -66,18 +66,17 @@ class PassService:
     connection: RpcConnection
 
     def begin(self, done: Done) -> list[asyncio.Task[None]]:
-        """Begin to answer the questions that a pass has met, the one that it waits for first.
+        """Begin to answer the questions that a pass has met.
 
-        Others on one page are answered one after another, for prefix caches.
+        Those on one page are answered one after another, for prefix caches.
 
         Returns:
             The work on the questions whose replies the process has to check.
         """
         checked = []
         is_asked = self.passes.first_asked(done)
-        first = done.first_open
-        for question in sorted(done.missing, key=lambda each: (each.key != first, _page_of(each))):
-            turn = None if is_asked is None else Turn(question.key == first, is_asked)
+        for question in sorted(done.missing, key=_page_of):
+            turn = None if is_asked is None else Turn(question.key == done.first_open, is_asked)
             work = self.passes.begin(question, self._check(question), turn)
             if work is not None and question.template is not None:
                 checked.append(work)

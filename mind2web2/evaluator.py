@@ -573,8 +573,9 @@ class Evaluator(Rubric):
             "tree_statistics": tree_statistics(root),
             "undecided_leaves": [
                 node.id
-                for node in root.walk()
-                if not node.children and node.verdict.status == "initialized"
+                for node in leaves_below(root)
+                # A script may set the score alone, and it counts.
+                if (node.verdict.status, node.verdict.score) == ("initialized", 0.0)
             ],
             "extractions": [
                 record.model_dump(mode="json", exclude_defaults=True) for record in records

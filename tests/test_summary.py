@@ -223,6 +223,7 @@ async def test_undecided_leaves_are_named():
     group = evaluator.add_parallel("group", "")
     leaves = [evaluator.add_leaf(name, "", group) for name in ("open", "judged", "late")]
     evaluator.add_parallel("empty", "")
+    evaluator.add_leaf("counts", "").score = 1.0
     await evaluator.verify("claim", leaves[1])
     assert evaluator.get_summary()["undecided_leaves"] == ["open", "late", "empty"]
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from mind2web2.judge.check_record import CheckRecord, last_check
 from mind2web2.judge.record import JudgeIdentity
 from mind2web2.results.result_file import ResultFile
-from mind2web2.results.stored_results import latest_result
+from mind2web2.results.stored_results import RESULT_FILES, latest_result
 
 
 def failed_check(eval_results_root: Path, agent_name: str) -> str | None:
@@ -15,7 +15,7 @@ def failed_check(eval_results_root: Path, agent_name: str) -> str | None:
 
     ``None`` if not.
     """
-    paths = (eval_results_root / agent_name).glob("*/*/results/*.md.json")
+    paths = (eval_results_root / agent_name).glob(f"*/*/results/{RESULT_FILES}")
     # The stamp leads the name.
     newest = max(paths, key=lambda path: path.name, default=None)
     result = None if newest is None else latest_result(newest.parent)

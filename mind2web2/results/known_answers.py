@@ -12,6 +12,7 @@ from mind2web2.results.scored_answer import (
     ScoredAnswer,
 )
 from mind2web2.results.stored_results import (
+    RESULT_FILES,
     answer_results_dir,
     newest_result_name,
 )
@@ -114,15 +115,17 @@ def require_results(eval_results_root: Path, agent_name: str) -> None:
         UsageError: no run has.
     """
     folder = eval_results_root / agent_name
-    if not any(any(folder.glob(files)) for files in ("*/*/results/*.md.json", "*/summary.json")):
+    if not any(
+        any(folder.glob(files)) for files in (f"*/*/results/{RESULT_FILES}", "*/summary.json")
+    ):
         raise no_results(eval_results_root, agent_name)
 
 
 def no_results(eval_results_root: Path, agent_name: str) -> UsageError:
     """Return the error for an agent without results, with the name that was probably meant."""
-    others = {path.parts[-5] for path in eval_results_root.glob("*/*/*/results/*.md.json")} - {
-        agent_name
-    }
+    others = {
+        path.parts[-5] for path in eval_results_root.glob(f"*/*/*/results/{RESULT_FILES}")
+    } - {agent_name}
     command = command_line("evaluate", agent_name)
     near = nearest_name(agent_name, others)
     meant = "" if near is None else f"did you mean {near}? Otherwise "

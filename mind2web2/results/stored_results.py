@@ -29,6 +29,8 @@ from mind2web2.utils.process_lock import ProcessLock
 
 _STAMP_FORMAT = "%Y%m%d_%H%M%S"
 _STAMP_LENGTH = len("YYYYMMDD_HHMMSS")
+# Without its stamp a file is no result: a copy beside it, such as "old_...", would be the newest.
+RESULT_FILES = f"{'[0-9]' * 8}_{'[0-9]' * 6}_*.md.json"
 _LOCK_NAME = ".summing_up.lock"
 _LOCK_TIMEOUT_S = 60.0
 
@@ -80,7 +82,7 @@ def latest_result(folder: Path) -> LoadedResult | None:
 def loaded_results(folder: Path) -> Iterator[LoadedResult]:
     """Yield all readable results of a folder, the newest first."""
     # The stamp leads the name.
-    for path in sorted(folder.glob("*.md.json"), key=lambda path: path.name, reverse=True):
+    for path in sorted(folder.glob(RESULT_FILES), key=lambda path: path.name, reverse=True):
         if (result := _load(path)) is not None:
             yield result
 
@@ -200,14 +202,14 @@ def newest_result_name(folder: Path) -> str | None:
 
     ``None`` where there is none.
     """
-    return max((path.name for path in folder.glob("*.md.json")), default=None)
+    return max((path.name for path in folder.glob(RESULT_FILES)), default=None)
 
 
 def _free_path(folder: Path, answer_name: str) -> Path:
     # The newest stamp counts, also after a second evaluation within a second, a corrected clock,
     # and the end of summer time.
     earlier = [
-        moment for path in folder.glob("*.md.json") if (moment := _moment_of(path)) is not None
+        moment for path in folder.glob(RESULT_FILES) if (moment := _moment_of(path)) is not None
     ]
     moment = max([datetime.now(), *(moment + timedelta(seconds=1) for moment in earlier)])
     return folder / f"{moment.strftime(_STAMP_FORMAT)}_{answer_name}.json"

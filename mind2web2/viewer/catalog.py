@@ -31,6 +31,7 @@ from mind2web2.results.known_answers import agent_answers, no_results
 from mind2web2.results.result_file import ResultFile
 from mind2web2.results.scored_answer import ResultFacts, ScoredAnswer, result_facts
 from mind2web2.results.stored_results import (
+    RESULT_FILES,
     LoadedResult,
     answer_dir,
     answer_results_dir,
@@ -413,7 +414,7 @@ class Catalog:
     def _score_before(self, key: AnswerKey) -> float | None:
         """Return the score of the result before the newest one."""
         folder = self._folder(key)
-        if len(list(folder.glob("*.md.json"))) < 2:
+        if len(list(folder.glob(RESULT_FILES))) < 2:
             return None
         newest = newest_result_name(folder)
         earlier = next(

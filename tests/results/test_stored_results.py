@@ -97,6 +97,7 @@ def test_the_newest_stamp_counts(tmp_path):
     raw_result(tmp_path, "20260101_000000_answer_1.md.json.bak", b"{}")
     raw_result(tmp_path, ".writing-1234", b"{")
     raw_result(tmp_path, "notes.json", b"{}")
+    raw_result(tmp_path, "old_20250101_000000_answer_1.md.json", b'{"final_score": 0}')
     found = latest_result(tmp_path)
     assert (found.path.name, found.content.document) == (
         "20250101_000001_answer_1.md.json",

@@ -25,7 +25,6 @@ def run(options: argparse.Namespace) -> int:
         as_script=options.python,
     )
     console = PlainConsole()
-    for path in written:
-        console.print_line(f"written: {path}")
+    console.print_lines(written, "written: ")
     console.print_line(f"Next: {command_line('rehearse', task_id, '--write_cases')}")
     return 0

@@ -86,9 +86,7 @@ def _convert(files: Sequence[str], script: Path | None) -> int:
     if read is None:
         raise UsageError(f"{files[0]} is not a rubric file")
     if script is None:
-        console = PlainConsole()
-        for text in tree_lines(read):
-            console.print_line(text)
+        PlainConsole().print_lines(tree_lines(read))
         return 0
     if script.exists():
         raise UsageError(f"{script} is there already: name another file")

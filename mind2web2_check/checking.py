@@ -332,8 +332,7 @@ class _Command:
     def _failed(self, figures: Figures) -> int:
         """Print which bounds the figures do not reach, and return the exit status."""
         failures = list(filter(None, (each.failure(figures) for each in self.bounds)))
-        for text in failures:
-            self.console.print_line(f"Failed: {text}")
+        self.console.print_lines(failures, "Failed: ")
         return int(bool(failures))
 
     def evaluation(self, check: Check) -> AgentEvaluation:

@@ -34,8 +34,7 @@ _LOST = re.compile(r"cite|†|\ue200|turn|citation:|grok:")
 
 def print_findings(console: PlainConsole, found: CheckedReport) -> None:
     """Print each claim with its verdict, then the figures."""
-    for text in findings_text(found):
-        console.print_line(text)
+    console.print_lines(findings_text(found))
 
 
 def findings_text(found: CheckedReport) -> Iterator[str]:
@@ -123,8 +122,7 @@ def print_hints(
     console.print_line(
         ", ".join(f"{kind}: {number}" for kind, number in counts.items()) or "No hints.",
     )
-    for text in _name_lines(name_lists(report)):
-        console.print_line(text)
+    console.print_lines(_name_lines(name_lists(report)))
 
 
 def _hint_text(hint: Hint) -> str:

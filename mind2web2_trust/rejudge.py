@@ -92,9 +92,8 @@ def run(options: argparse.Namespace) -> int:
         lines, content = again.lines(), json.dumps(asdict(again))
     if options.json:
         PlainConsole().print_json(content)
-        return status
-    for text in lines:
-        PlainConsole().print_line(text)
+    else:
+        PlainConsole().print_lines(lines)
     return status
 
 

@@ -32,7 +32,7 @@ from mind2web2.results.cautions import CautionFacts, lasting_cautions
 from mind2web2.results.freshness import ResultsNow, results_now
 from mind2web2.results.known_answers import agent_answers
 from mind2web2.results.result_file import ResultFile
-from mind2web2.results.scored_answer import ScoredAnswer
+from mind2web2.results.scored_answer import ScoredAnswer, scored_answers
 from mind2web2.results.stored_results import LoadedResult, latest_results
 from mind2web2.utils.json_text import JsonObject
 from mind2web2.utils.names import name_list
@@ -102,10 +102,10 @@ def agent_report(
     if summed is None:
         return None
     answers, summary = summed.answers, summed.summary
-    scored = [answer for answer in answers if answer.score is not None]
+    scored = scored_answers(answers)
     gathered = _Gathered(
-        {_place(answer) for answer in scored if task_ids is None or answer.task_id in task_ids},
-        {_place(answer) for answer in scored if answer.task_id in summary.tasks},
+        {answer.place for answer in scored if task_ids is None or answer.task_id in task_ids},
+        {answer.place for answer in scored if answer.task_id in summary.tasks},
     )
     # One result after another: a large run's do not fit into memory together.
     for task_id, name, result in latest_results(root, agent_name):
@@ -160,7 +160,7 @@ def _barred_line(
 ) -> str | None:
     if not flagged:
         return None
-    others = [answer for answer in answers if _place(answer) not in flagged]
+    others = [answer for answer in answers if answer.place not in flagged]
     without = stored_metrics(root, agent_name, others, task_ids)
     return (
         f"answers that rest on barred sources, which changes no score: {len(flagged)} "
@@ -171,10 +171,6 @@ def _barred_line(
 
 def _shown(share: float | None) -> str:
     return "unknown" if share is None else percent(share)
-
-
-def _place(answer: ScoredAnswer) -> tuple[str, str]:
-    return answer.task_id, answer.answer_name
 
 
 def _summarise(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -144,30 +144,32 @@ class JudgeQuality:
 
 
 def judge_quality(
-    answers: Iterable[AuditedAnswer], verdicts: Verdicts, labels: int = 0
+    answers: Sequence[AuditedAnswer], verdicts: Verdicts, labels: int
 ) -> JudgeQuality:
     """Compare a judge's verdicts with those of people.
 
     Args:
+        verdicts: on leaves of these answers.
         labels: how many there are, with stale ones.
     """
+    judged = {leaf.name for answer in answers for leaf in answer.leaves if not leaf.is_skipped}
+    counted = len(judged & verdicts.passes.keys())
+    undecidable = len(judged & verdicts.undecidable)
+    stale = labels - len(verdicts.passes) - len(verdicts.undecidable)
+    figures = figures_of(cells_by_task(answers, verdicts.passes))
+    return JudgeQuality(counted, undecidable, stale, figures)
+
+
+def cells_by_task(
+    answers: Iterable[AuditedAnswer], passes: Mapping[LeafName, float]
+) -> dict[str, Cells]:
+    """Return the judge's verdicts beside others, on the leaves that both decided."""
     cells: dict[str, Cells] = {}
-    counted = 0
-    undecidable = 0
-    of_skipped = 0
     for answer in answers:
         for leaf in answer.leaves:
-            passes = verdicts.passes.get(leaf.name)
-            is_labelled = passes is not None or leaf.name in verdicts.undecidable
-            if leaf.is_skipped:
-                of_skipped += is_labelled
-            elif passes is not None:
-                counted += 1
-                cells.setdefault(answer.task, Cells()).add(leaf.passed, passes)
-            else:
-                undecidable += is_labelled
-    stale = max(0, labels - counted - undecidable - of_skipped)
-    return JudgeQuality(counted, undecidable, stale, figures_of(cells))
+            if leaf.name in passes and not leaf.is_skipped:
+                cells.setdefault(answer.task, Cells()).add(leaf.passed, passes[leaf.name])
+    return cells
 
 
 def between_auditors(

@@ -9,9 +9,14 @@ from statistics import fmean, variance
 from pydantic import BaseModel, ConfigDict
 
 from mind2web2.analysis.sampled_metrics import SampledMetric, sample_metrics
-from mind2web2.analysis.score_matrix import ScoreGrid, mixture_warnings, score_grid
+from mind2web2.analysis.score_matrix import (
+    ScoreGrid,
+    mixture_warnings,
+    score_grid,
+    scripts_by_task,
+)
 from mind2web2.errors import UsageError
-from mind2web2.results.scored_answer import ScoredAnswer
+from mind2web2.results.scored_answer import ScoredAnswer, scored_answers
 from mind2web2.statistics.paired import (
     DRAWS,
     METHOD,
@@ -24,6 +29,7 @@ from mind2web2.statistics.uncertainty import (
     IntervalFigures,
     Limits,
     SampledInterval,
+    rounded,
     too_few,
 )
 from mind2web2.utils.names import name_list, natural_key
@@ -141,9 +147,7 @@ def _shared_grids(
         grids = [score_grid(own, wanted) for _, own in agents]
         warnings = []
     else:
-        tasks = [
-            {answer.task_id for answer in own if answer.score is not None} for _, own in agents
-        ]
+        tasks = [{answer.task_id for answer in scored_answers(own)} for _, own in agents]
         common = set.intersection(*tasks)
         if not common:
             every = "both" if len(agents) == 2 else "all of"
@@ -215,19 +219,15 @@ def _pair(agents: tuple[str, str], first: SampledMetric, second: SampledMetric) 
         **figures.model_dump(),
         first_agent=agents[0],
         second_agent=agents[1],
-        first=_round(one, first.digits),
-        second=_round(other, first.digits),
-        difference=_round(difference, first.digits),
-        p_value=_round(test.p_value, _P_DIGITS),
+        first=rounded(one, first.digits),
+        second=rounded(other, first.digits),
+        difference=rounded(difference, first.digits),
+        p_value=rounded(test.p_value, _P_DIGITS),
         p_holm=1.0 if test.p_value is None else test.p_value,
         clear=False,
         detectable=_detectable(first, list(by_task.values())),
         largest=_largest(by_task),
     )
-
-
-def _round(value: float | None, digits: int) -> float | None:
-    return None if value is None else round(value, digits)
 
 
 def _largest(by_task: Mapping[str, float]) -> tuple[TaskDifference, ...]:
@@ -309,7 +309,7 @@ def _check_comparable(grids: Mapping[str, ScoreGrid]) -> None:
                 "would be the judges' as well; judge both alike, split the difference by cause "
                 "with --why, or compare all the same with --allow_unfair"
             )
-        scripts = [_scripts(grid.scored_answers) for grid in (one, other)]
+        scripts = [scripts_by_task(grid.scored_answers) for grid in (one, other)]
         shared = scripts[0].keys() & scripts[1].keys()
         if shared and all(not scripts[0][task] & scripts[1][task] for task in shared):
             raise UsageError(
@@ -322,14 +322,6 @@ def _check_comparable(grids: Mapping[str, ScoreGrid]) -> None:
 def _judge_names(grid: ScoreGrid) -> list[str]:
     """Return the models of the judges."""
     return sorted({str(answer.judge_model) for answer in grid.scored_answers})
-
-
-def _scripts(answers: Iterable[ScoredAnswer]) -> dict[str, set[str]]:
-    by_task: dict[str, set[str]] = {}
-    for answer in answers:
-        if answer.facts.script_sha256 is not None:
-            by_task.setdefault(answer.task_id, set()).add(answer.facts.script_sha256)
-    return by_task
 
 
 def _missing(grids: Mapping[str, ScoreGrid]) -> list[str]:

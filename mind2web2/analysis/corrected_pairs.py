@@ -15,6 +15,7 @@ from mind2web2.errors import UsageError
 from mind2web2.statistics.agreement import figures_of
 from mind2web2.statistics.correction import CorrectedDifference, corrected_difference
 from mind2web2.statistics.paired import Estimate, share_difference
+from mind2web2.statistics.uncertainty import rounded
 from mind2web2.utils.program import command_line
 
 
@@ -45,13 +46,12 @@ def corrected_pair(agents: tuple[str, str], first: Correction, second: Correctio
     """Compare two agents. Raises ValueError: their tasks differ."""
     one, other = figures_of(first.cells), figures_of(second.cells)
     corrected = _difference(first, second)
-    value = corrected.value
     return CorrectedPair(
         agents=agents,
         first=first.figures(),
         second=second.figures(),
         raw_difference=round(corrected.raw, DIGITS),
-        corrected_difference=None if value is None else round(value, DIGITS),
+        corrected_difference=rounded(corrected.value, DIGITS),
         these_tasks=Ends.of(corrected.these_tasks),
         tasks_at_large=Ends.of(corrected.tasks_at_large),
         wrong_passes=share_difference(one.wrong_passes, other.wrong_passes),

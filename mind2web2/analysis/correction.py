@@ -13,7 +13,7 @@ from mind2web2.analysis.sample_basis import AnswerBasis, AnswerName, SampledFrom
 from mind2web2.statistics.agreement import Cells
 from mind2web2.statistics.correction import CorrectedMean
 from mind2web2.statistics.sampled_answers import JudgedTwice, correct_by_answers, sampling_order
-from mind2web2.statistics.uncertainty import Interval
+from mind2web2.statistics.uncertainty import Interval, rounded
 
 # Auditors take answers in one order, so that their labels are of the same answers.
 _AUDIT_SEED = 0
@@ -76,7 +76,7 @@ class Correction:
         return CorrectionFigures(
             by=self.by,
             raw=round(self.mean.raw, DIGITS),
-            corrected=None if value is None else round(value, DIGITS),
+            corrected=rounded(value, DIGITS),
             these_tasks=Ends.of(self.these_tasks),
             tasks_at_large=Ends.of(self.tasks_at_large),
             sampled=self.mean.labels,

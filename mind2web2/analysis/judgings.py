@@ -8,12 +8,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean
 
+from mind2web2.analysis.score_matrix import judges_of
 from mind2web2.results.known_answers import agent_answers
 from mind2web2.results.result_file import ResultFile
-from mind2web2.results.scored_answer import ScoredAnswer
+from mind2web2.results.scored_answer import ScoredAnswer, scored_answers
 from mind2web2.results.stored_results import latest_results
 from mind2web2.statistics.agreement import Cells, figures_of, share_by_task
 from mind2web2.statistics.paired import Estimate
+from mind2web2.statistics.uncertainty import rounded
 from mind2web2.statistics.variance import VarianceFigures, nested_variance
 from mind2web2.utils.text import counted, number, percent
 
@@ -54,9 +56,7 @@ class Judging:
     def read(cls, eval_results_root: Path, agent_name: str) -> Judging:
         """Return an agent's newest results."""
         answers = agent_answers(eval_results_root, agent_name)
-        scored = {
-            (answer.task_id, answer.answer_name) for answer in answers if answer.score is not None
-        }
+        scored = {answer.place for answer in scored_answers(answers)}
         leaves: dict[tuple[str, str, str], LeafVerdict] = {}
         for task_id, answer_name, result in latest_results(eval_results_root, agent_name):
             if (task_id, answer_name) in scored:
@@ -65,16 +65,11 @@ class Judging:
 
     def scores(self) -> dict[tuple[str, str], float]:
         """Return the scores by task and answer."""
-        return {
-            (one.task_id, one.answer_name): one.score
-            for one in self.answers
-            if one.score is not None
-        }
+        return {one.place: one.score for one in self.answers if one.score is not None}
 
     def judges(self) -> str:
         """Return the judges of the answers with a score."""
-        named = {one.facts.judge or "unknown" for one in self.answers if one.score is not None}
-        return "; ".join(sorted(named))
+        return "; ".join(sorted(judges_of(scored_answers(self.answers))))
 
 
 def _leaf_name(place: tuple[str, str, str]) -> str:
@@ -139,7 +134,7 @@ def repeatability(judgings: Sequence[Judging]) -> Repeatability:
         answers=len(shared),
         means=[round(mean, 4) for mean in means],
         variance=None if variance is None else variance.figures(),
-        judge_share_of_variance=None if share is None else round(share, 6),
+        judge_share_of_variance=rounded(share, 6),
         leaves=len(places),
         flip_rate=share_by_task(list(rows.values())),
         ever_flipped=ever,

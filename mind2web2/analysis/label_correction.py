@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import fmean
 
-from mind2web2.analysis.audited import AuditedAnswer, label_verdicts
+from mind2web2.analysis.audited import AuditedAnswer, cells_by_task, label_verdicts
 from mind2web2.analysis.correction import Correction, NoCorrection, basis_of, correct_mean
 from mind2web2.analysis.labelled_answers import LabelledScore, score_by_labels
-from mind2web2.analysis.labels import LabelFile, auditors
+from mind2web2.analysis.labels import LabelFile, LeafName, auditors
 from mind2web2.analysis.sample_basis import AnswerName
-from mind2web2.statistics.agreement import Cells
 from mind2web2.utils.program import program
 from mind2web2.utils.text import counted
 
@@ -29,11 +28,13 @@ class LabelledAnswers:
         by: the auditors.
         scores: by the labels; empty if the labels are not a sample.
         reason: why they correct nothing, ``None`` where they do.
+        passes: the auditors' verdicts on all leaves, as far as they decide.
     """
 
     by: str
     scores: Mapping[AnswerName, LabelledScore]
     reason: str | None = None
+    passes: Mapping[LeafName, float] = field(default_factory=dict)
 
 
 def labelled_answers(
@@ -71,7 +72,7 @@ def labelled_answers(
     if not scores:
         reason = f"no answer has labels of all its leaves: {go_on}"
         return LabelledAnswers(by, {}, reason)
-    return LabelledAnswers(by, scores)
+    return LabelledAnswers(by, scores, passes=verdicts.passes)
 
 
 def correction_by_labels(
@@ -99,19 +100,6 @@ def correction_by_labels(
         low=low,
         high=high,
         weight=weight,
-        cells=_cells_by_labels(answers, audits, agent),
+        cells=cells_by_task(answers, labelled.passes),
         wrong_labels=fmean(map(fmean, changes.values())),
     )
-
-
-def _cells_by_labels(
-    answers: Sequence[AuditedAnswer], audits: Path, agent: str
-) -> dict[str, Cells]:
-    labels = [LabelFile(audits, agent, name).blind() for name in auditors(audits, agent)]
-    passes = label_verdicts(answers, labels).passes
-    by_task: dict[str, Cells] = {}
-    for answer in answers:
-        for leaf in answer.leaves:
-            if leaf.name in passes and not leaf.is_skipped:
-                by_task.setdefault(answer.task, Cells()).add(leaf.passed, passes[leaf.name])
-    return by_task

@@ -42,6 +42,7 @@ from mind2web2.statistics.uncertainty import (
     MIN_TASKS,
     RESAMPLES,
     SEED,
+    rounded,
     student_quantile,
 )
 from mind2web2.statistics.variance import VarianceFigures, nested_variance
@@ -91,14 +92,14 @@ def agent_metrics(
         agent_name=agent_name,
         num_tasks=len(grid.tasks),
         num_runs=len(grid.runs),
-        avg_score=_round(scores.mean, _SCORE_DIGITS),
-        avg_score_std=_round(scores.deviation),
-        success_rate=_round(successes.mean),
-        success_rate_std=_round(successes.deviation),
-        pass_at_k=_round(_mean(float(task.is_passed) for task in tasks.values())),
-        avg_answer_word_count=_round(words.mean, _WORD_DIGITS),
-        avg_answer_word_count_std=_round(words.deviation, _WORD_DIGITS),
-        avg_time_seconds=_round(time_s, _TIME_DIGITS),
+        avg_score=rounded(scores.mean, _SCORE_DIGITS),
+        avg_score_std=rounded(scores.deviation, _OTHER_DIGITS),
+        success_rate=rounded(successes.mean, _OTHER_DIGITS),
+        success_rate_std=rounded(successes.deviation, _OTHER_DIGITS),
+        pass_at_k=rounded(_mean(float(task.is_passed) for task in tasks.values()), _OTHER_DIGITS),
+        avg_answer_word_count=rounded(words.mean, _WORD_DIGITS),
+        avg_answer_word_count_std=rounded(words.deviation, _WORD_DIGITS),
+        avg_time_seconds=rounded(time_s, _TIME_DIGITS),
         per_run={name: run.figures() for name, run in runs.items()},
         tasks=tasks,
         judge_models=judge_models(judged),
@@ -131,10 +132,6 @@ def _mean(values: Iterable[float | None]) -> float | None:
     return fmean(known) if known else None
 
 
-def _round(value: float | None, digits: int = _OTHER_DIGITS) -> float | None:
-    return None if value is None else round(value, digits)
-
-
 # By run and by task
 
 
@@ -151,9 +148,9 @@ class _Means:
         """Return them as they are published."""
         return RunFigures(
             num_tasks=self.num_tasks,
-            avg_score=_round(self.score, _SCORE_DIGITS),
-            success_rate=_round(self.success_rate),
-            avg_word_count=_round(self.words, _WORD_DIGITS),
+            avg_score=rounded(self.score, _SCORE_DIGITS),
+            success_rate=rounded(self.success_rate, _OTHER_DIGITS),
+            avg_word_count=rounded(self.words, _WORD_DIGITS),
         )
 
 
@@ -192,8 +189,8 @@ def _task_figures(grid: ScoreGrid) -> dict[str, TaskFigures]:
         mean = fmean(scores) if scores else nothing
         figures[task] = TaskFigures(
             answers=_scored_answers(answers),
-            best_score=_round(max(scores, default=nothing)),
-            avg_score=_round(mean, _SCORE_DIGITS),
+            best_score=rounded(max(scores, default=nothing), _OTHER_DIGITS),
+            avg_score=rounded(mean, _SCORE_DIGITS),
             is_passed=any(map(is_success, scores)),
         )
     return figures

@@ -8,12 +8,12 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from mind2web2.analysis.audited import AuditedAnswer, audited_answers
+from mind2web2.analysis.audited import AuditedAnswer, audited_answers, cells_by_task
 from mind2web2.analysis.correction import Correction, NoCorrection, basis_of, correct_mean
 from mind2web2.analysis.correction_record import SAMPLE_NAME
+from mind2web2.analysis.labels import LeafName
 from mind2web2.analysis.sample_basis import AnswerName, SampledFrom, difference, listed_differences
 from mind2web2.results.stored_results import latest_results, write_file
-from mind2web2.statistics.agreement import Cells
 from mind2web2.utils.files import read_regular_file
 from mind2web2.utils.program import program
 from mind2web2.utils.text import counted
@@ -100,7 +100,7 @@ def correction_by_sample(
         low=mean,
         high=mean,
         weight=weight,
-        cells=_cells(sampled),
+        cells=cells_by_task(answers, _passes(strong.values())),
     )
 
 
@@ -129,14 +129,10 @@ def _not_random(
     return f"by {record.judge}, {outdated}: evaluate results that are out of date, then"
 
 
-def _cells(pairs: Iterable[tuple[AuditedAnswer, AuditedAnswer]]) -> dict[str, Cells]:
-    by_task: dict[str, Cells] = {}
-    for one, other in pairs:
-        strong = {leaf.name: leaf.passed for leaf in other.leaves if not leaf.is_skipped}
-        for leaf in one.leaves:
-            if leaf.name in strong and not leaf.is_skipped:
-                by_task.setdefault(one.task, Cells()).add(leaf.passed, float(strong[leaf.name]))
-    return by_task
+def _passes(answers: Iterable[AuditedAnswer]) -> dict[LeafName, float]:
+    """Return the verdicts on the leaves that were judged."""
+    leaves = (leaf for one in answers for leaf in one.leaves if not leaf.is_skipped)
+    return {leaf.name: float(leaf.passed) for leaf in leaves}
 
 
 def cost_of_sample(folder: Path, agent: str, names: Collection[AnswerName]) -> float | None:

@@ -10,7 +10,12 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from mind2web2.results.agent_summary import MissingAnswer
-from mind2web2.results.scored_answer import NO_RESULT, ScoredAnswer, served_names
+from mind2web2.results.scored_answer import (
+    NO_RESULT,
+    ScoredAnswer,
+    scored_answers,
+    served_names,
+)
 from mind2web2.utils.names import name_list, natural_key
 from mind2web2.utils.text import counted
 
@@ -48,7 +53,7 @@ class ScoreGrid:
     @property
     def scored_answers(self) -> list[ScoredAnswer]:
         """Return the answers that have a score of their own."""
-        return [answer for answer in self.table.values() if answer.score is not None]
+        return scored_answers(self.table.values())
 
 
 def score_grid(answers: Iterable[ScoredAnswer], task_ids: Iterable[str] | None = None) -> ScoreGrid:
@@ -66,10 +71,9 @@ def score_grid(answers: Iterable[ScoredAnswer], task_ids: Iterable[str] | None =
 def _table(answers: Iterable[ScoredAnswer]) -> _Table:
     answers_by_place: dict[tuple[str, str], ScoredAnswer] = {}
     for answer in answers:
-        place = (answer.task_id, answer.answer_name)
-        if place in answers_by_place:
+        if answer.place in answers_by_place:
             raise ValueError(f"answer {answer.task_id}/{answer.answer_name} is given twice")
-        answers_by_place[place] = answer
+        answers_by_place[answer.place] = answer
     in_order = sorted(answers_by_place, key=lambda place: tuple(map(natural_key, place)))
     return {place: answers_by_place[place] for place in in_order}
 
@@ -227,12 +231,18 @@ def _version_warnings(answers: Sequence[ScoredAnswer], done: str) -> Iterator[st
         yield f"results of different versions are {done}: {listed}"
 
 
-def script_warnings(answers: Sequence[ScoredAnswer]) -> Iterator[str]:
-    """Yield a line that names the tasks whose answers were judged by different scripts, if any."""
-    scripts: dict[str, set[str]] = defaultdict(set)
+def scripts_by_task(answers: Iterable[ScoredAnswer]) -> dict[str, set[str]]:
+    """Return the digests of the scripts that judged answers, as far as results name them."""
+    scripts: dict[str, set[str]] = {}
     for answer in answers:
         if answer.facts.script_sha256 is not None:
-            scripts[answer.task_id].add(answer.facts.script_sha256)
+            scripts.setdefault(answer.task_id, set()).add(answer.facts.script_sha256)
+    return scripts
+
+
+def script_warnings(answers: Sequence[ScoredAnswer]) -> Iterator[str]:
+    """Yield a line that names the tasks whose answers were judged by different scripts, if any."""
+    scripts = scripts_by_task(answers)
     mixed = [task_id for task_id, digests in scripts.items() if len(digests) > 1]
     if mixed:
         yield (

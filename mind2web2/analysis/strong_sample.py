@@ -25,9 +25,11 @@ from mind2web2.analysis.sample_correction import (
 from mind2web2.errors import UsageError
 from mind2web2.results.answers import TaskWork
 from mind2web2.results.known_answers import agent_answers
+from mind2web2.results.scored_answer import scored_answers
 from mind2web2.statistics.agreement import figures_of
 from mind2web2.statistics.paired import Estimate
 from mind2web2.statistics.sampled_answers import sampling_order
+from mind2web2.statistics.uncertainty import rounded
 from mind2web2.utils.text import counted, dollars, number
 
 # The reach of an interval that is narrow enough, for which figures say how many answers it takes.
@@ -199,8 +201,7 @@ class StrongSample:
         """Return how many of the first answers have no score by the strong judge."""
         scored = {
             (one.task_id, one.answer_name.removesuffix(".md"))
-            for one in agent_answers(self.folder, self.agent)
-            if one.score is not None
+            for one in scored_answers(agent_answers(self.folder, self.agent))
         }
         return sum(name not in scored for name in self.order[:size])
 
@@ -249,7 +250,7 @@ class StrongSample:
             judge=self.judge,
             correction=correction.figures(),
             more_wanted=correction.mean.more_wanted(NARROW),
-            cost_usd=None if cost is None else round(cost, 6),
+            cost_usd=rounded(cost, 6),
             cost_of_all_usd=None if cost is None else round(cost * scale, 6),
             wrong_passes=figures.wrong_passes,
             wrong_failures=figures.wrong_failures,

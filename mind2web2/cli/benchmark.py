@@ -116,9 +116,8 @@ def _validate(settings: RunSettings, agent_name: str, num_runs: int) -> tuple[li
         raise UsageError(f"no agent {agent_name} under {folder.parent}")
     findings = validate_answers(folder, tasks, num_runs)
     console = PlainConsole()
-    for kind, texts in (("Error", findings.errors), ("Warning", findings.warnings)):
-        for text in texts:
-            console.print_line(f"{kind}: {text}")
+    console.print_lines(findings.errors, "Error: ")
+    console.print_lines(findings.warnings, "Warning: ")
     errors = counted(len(findings.errors), "error")
     warnings = counted(len(findings.warnings), "warning")
     console.print_line(f"{counted(len(tasks), 'task')}: {errors}, {warnings}")

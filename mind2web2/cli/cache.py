@@ -124,8 +124,7 @@ def print_cached(
             console.print_line(f"{title}: {reason}")
             for url, task_ids in urls.items():
                 console.print_line(f"  {url} ({', '.join(task_ids)})")
-    for advice in _advice(command, [page for task in tasks for page in task.pages]):
-        console.print_line(advice)
+    console.print_lines(_advice(command, [page for task in tasks for page in task.pages]))
 
 
 def _print_counts(console: PlainConsole, tasks: Sequence[TaskPages]) -> None:

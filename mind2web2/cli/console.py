@@ -60,6 +60,11 @@ class PlainConsole(Console):
         """Print a line that terminals may wrap, but that stays one where it is copied."""
         self.print(text, soft_wrap=True)
 
+    def print_lines(self, lines: Iterable[object], before: str = "") -> None:
+        """Print each line as ``print_line`` does, behind words such as ``Warning: ``."""
+        for line in lines:
+            self.print_line(f"{before}{line}")
+
     def print_table(
         self,
         title: str,

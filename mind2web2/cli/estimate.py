@@ -42,8 +42,7 @@ def print_estimate(evaluation: EvaluationPlan) -> int:
             rows,
             caption="from earlier results; without any, as if every claim held",
         )
-    for text in _lines(run, estimate, settings):
-        console.print_line(text)
+    console.print_lines(_lines(run, estimate, settings))
     console.print_line("Nothing was asked or written.")
     return 0
 

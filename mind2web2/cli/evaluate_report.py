@@ -41,8 +41,9 @@ async def report_run(console: PlainConsole, run: EndedRun) -> None:
         print_scores(console, run.plan.work, run.outcomes)
         if summary is not None and summary.num_runs:
             print_metrics(console, summary)
-    for text in (*_failure_lines(run), *_warning_lines(run, problems), *_cost_lines(run)):
-        console.print_line(text)
+    console.print_lines(_failure_lines(run))
+    console.print_lines(_warning_lines(run, problems))
+    console.print_lines(_cost_lines(run))
     if run.plan.shows_scores and any(outcome.score is not None for outcome in run.outcomes):
         options = run.plan.settings.results_option
         show = command_line("show", run.folders.agent_name, "TASK", "ANSWER", *options)
@@ -91,8 +92,7 @@ def _print_reused(console: PlainConsole, run: EndedRun) -> None:
             console.print_line(
                 f"{name}: reused, so its script did not run. These values are stored:"
             )
-            for text in stored_values(stored.content):
-                console.print_line(f"  {text}")
+            console.print_lines(stored_values(stored.content), "  ")
 
 
 def _failure_lines(run: EndedRun) -> Iterator[str]:

@@ -101,11 +101,21 @@ class ScoredAnswer:
     reason: str | None = None
     facts: ResultFacts = NO_FACTS
 
+    @property
+    def place(self) -> tuple[str, str]:
+        """Return task and answer."""
+        return self.task_id, self.answer_name
+
     def __post_init__(self) -> None:
         if self.score is not None and not is_score(self.score):
             raise ValueError(
                 f"score {self.score} of {self.task_id}/{self.answer_name} is not within 0 and 1"
             )
+
+
+def scored_answers(answers: Iterable[ScoredAnswer]) -> list[ScoredAnswer]:
+    """Return the answers that have a score."""
+    return [answer for answer in answers if answer.score is not None]
 
 
 def served_names(answers: Iterable[ScoredAnswer]) -> Counter[str]:

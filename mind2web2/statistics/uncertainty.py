@@ -313,6 +313,11 @@ def sampled_intervals(
     return sampled
 
 
+def rounded(value: float | None, digits: int) -> float | None:
+    """Return a value as it is published; one that is unknown stays so."""
+    return None if value is None else round(value, digits)
+
+
 def too_few(tasks: int) -> str | None:
     """Return why there can be no interval over so many tasks, ``None`` if there can."""
     if not tasks:

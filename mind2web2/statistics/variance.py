@@ -14,6 +14,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import fmean, variance
 
+from mind2web2.statistics.uncertainty import rounded
+
 _VARIANCE_DIGITS = 6
 
 
@@ -65,13 +67,9 @@ class NestedVariance:
         """Return the components as they stand in ``summary.json``."""
         return VarianceFigures(
             round(self.between_tasks, _VARIANCE_DIGITS),
-            _round(self.between_runs),
-            _round(self.between_judgments),
+            rounded(self.between_runs, _VARIANCE_DIGITS),
+            rounded(self.between_judgments, _VARIANCE_DIGITS),
         )
-
-
-def _round(value: float | None) -> float | None:
-    return None if value is None else round(value, _VARIANCE_DIGITS)
 
 
 def nested_variance(

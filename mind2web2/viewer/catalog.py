@@ -29,7 +29,12 @@ from mind2web2.pages.cited_pages import AgentCache
 from mind2web2.results.agent_summary import AgentSummary
 from mind2web2.results.known_answers import agent_answers, no_results
 from mind2web2.results.result_file import ResultFile
-from mind2web2.results.scored_answer import ResultFacts, ScoredAnswer, result_facts
+from mind2web2.results.scored_answer import (
+    ResultFacts,
+    ScoredAnswer,
+    result_facts,
+    scored_answers,
+)
 from mind2web2.results.stored_results import (
     RESULT_FILES,
     LoadedResult,
@@ -352,9 +357,7 @@ class Catalog:
             try:
                 summary = AgentSummary.read(json.loads(read_regular_file(path)))
                 # `metrics --task_id` writes the figures of a few tasks.
-                if summary.tasks.keys() >= {
-                    each.task_id for each in answers if each.score is not None
-                }:
+                if summary.tasks.keys() >= {each.task_id for each in scored_answers(answers)}:
                     return summary
             except (OSError, ValueError, KeyError, TypeError):
                 pass  # of an older version or another tool

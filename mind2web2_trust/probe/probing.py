@@ -83,8 +83,7 @@ class _Plan:
 async def _print_estimate(plan: _Plan, console: PlainConsole) -> int:
     drafting = plan.drafting()
     probes = await drafting.first(plan.sample)
-    for settings in plan.judges:
-        console.print_line(estimate_line(probes, settings))
+    console.print_lines(estimate_line(probes, settings) for settings in plan.judges)
     if len(drafting.draft.probes) < plan.sample:
         console.print_line(
             f"The results have {counted(len(drafting.draft.probes), 'probe')} at most."

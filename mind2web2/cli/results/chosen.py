@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -9,6 +10,14 @@ from mind2web2.benchmark.task_lists import Task, read_task_list
 from mind2web2.errors import UsageError
 from mind2web2.runs.settings import RunSettings
 from mind2web2.utils.names import check_name, did_you_mean, name_list
+
+
+def named_agents(options: argparse.Namespace) -> list[str]:
+    """Return the agents that a command line names. Raises UsageError: one is named twice."""
+    names = [check_name("agent", name.rstrip("/")) for name in options.agents]
+    if len(set(names)) < len(names):
+        raise UsageError("an agent is named twice: name each one once")
+    return names
 
 
 def chosen_tasks(settings: RunSettings, agents: Iterable[Path]) -> list[str] | None:

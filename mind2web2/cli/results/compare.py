@@ -17,6 +17,7 @@ from mind2web2.cli.results.comparison_tables import print_ranking, print_verdict
 from mind2web2.cli.results.corrections import pair_lines
 from mind2web2.errors import UsageError
 from mind2web2.results.known_answers import agent_answers, require_results
+from mind2web2.results.scored_answer import scored_answers
 from mind2web2.results.shards import shard_caution
 from mind2web2.runs.settings import RunSettings
 from mind2web2.utils.names import check_name
@@ -61,10 +62,7 @@ def run(options: argparse.Namespace) -> int:
     corrected = []
     if options.corrected:
         shared = set(ranked.tasks).intersection(
-            *(
-                {one.task_id for one in answers if one.score is not None}
-                for answers in agents.values()
-            )
+            *({one.task_id for one in scored_answers(answers)} for answers in agents.values())
         )
         roots = CorrectionRoots(Path(), options.audits_root, options.rejudged_root)
         corrected = corrected_pairs(roots, folders, shared)
@@ -81,8 +79,7 @@ def run(options: argparse.Namespace) -> int:
     else:
         print_ranking(PlainConsole(), ranked)
         for pair in corrected:
-            for text in pair_lines(pair):
-                PlainConsole().print_line(text)
+            PlainConsole().print_lines(pair_lines(pair))
         if margin is not None:
             print_verdict(PlainConsole(), ranked, worse, margin)
     return WORSE if worse else 0

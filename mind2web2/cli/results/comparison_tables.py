@@ -32,8 +32,7 @@ def print_ranking(console: PlainConsole, ranking: Ranking) -> None:
         if largest:
             console.print_line(f"Largest differences of {other} from {first}: {largest}")
         console.print_line(f"What moved the score: {program()} compare {first} {other} --why")
-    for warning in ranking.warnings:
-        console.print_line(f"Warning: {warning}")
+    console.print_lines(ranking.warnings, "Warning: ")
 
 
 def _print_metric(console: PlainConsole, ranking: Ranking, name: str, label: str) -> None:

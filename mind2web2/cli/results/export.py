@@ -17,19 +17,17 @@ from mind2web2.bridges.tables import (
 )
 from mind2web2.cli.console import PlainConsole
 from mind2web2.cli.options import settings_of
+from mind2web2.cli.results.chosen import named_agents
 from mind2web2.cli.results.judgments import write_judgments
 from mind2web2.errors import UsageError
 from mind2web2.results.known_answers import require_results
 from mind2web2.utils.entry_points import load_parts
-from mind2web2.utils.names import check_name
 from mind2web2.utils.text import counted
 
 
 def run(options: argparse.Namespace) -> int:
     """Write the table and return the exit status."""
-    names = [check_name("agent", name) for name in options.agents]
-    if len(set(names)) < len(names):
-        raise UsageError("an agent is named twice: name each one once")
+    names = named_agents(options)
     settings = settings_of(options)
     root = settings.paths.eval_results_root
     if options.judgments is None:

@@ -21,8 +21,7 @@ def run(options: argparse.Namespace) -> int:
         console.print_line(
             f"{agent}: {results} and {counted(report.judgments[agent], 'new judgment')}",
         )
-    for conflict in report.conflicts:
-        console.print_line(f"Conflict: {conflict}")
+    console.print_lines(report.conflicts, "Conflict: ")
     console.print_line(
         f"{counted(len(report.conflicts), 'conflict')}. Results: {options.into}",
     )

@@ -22,7 +22,7 @@ from mind2web2.analysis.judge_checks import failed_check
 from mind2web2.analysis.score_matrix import NO_ANSWER, NO_RUNS
 from mind2web2.cli.console import PlainConsole
 from mind2web2.cli.options import load_function, settings_of
-from mind2web2.cli.results.chosen import chosen_tasks, domains_of
+from mind2web2.cli.results.chosen import chosen_tasks, domains_of, named_agents
 from mind2web2.cli.results.tables import (
     print_metrics,
     print_now,
@@ -31,9 +31,8 @@ from mind2web2.cli.results.tables import (
 )
 from mind2web2.errors import UsageError
 from mind2web2.pages.barred import barred_list
-from mind2web2.results.known_answers import no_results, require_results
-from mind2web2.results.scored_answer import NEVER_EVALUATED
-from mind2web2.utils.names import check_name
+from mind2web2.results.known_answers import no_results
+from mind2web2.results.scored_answer import NEVER_EVALUATED, scored_answers
 from mind2web2.utils.program import command_line
 from mind2web2.utils.text import counted, number, percent
 
@@ -49,9 +48,7 @@ def run(options: argparse.Namespace) -> int:
 
     The status is 5 below ``--fail_under``, and 1 where a result is missing.
     """
-    names = [check_name("agent", name) for name in options.agents]
-    if len(set(names)) < len(names):
-        raise UsageError("an agent is named twice: name each one once")
+    names = named_agents(options)
     settings = settings_of(options)
     paths = settings.paths
     if settings.eval_version is not None:
@@ -126,7 +123,6 @@ def _report_agent(
 ) -> ReportedAgent:
     paths = settings.paths
     root = paths.eval_results_root
-    require_results(root, name)
     agent = agent_report(
         paths,
         name,
@@ -203,20 +199,16 @@ def _print_grounds(console: PlainConsole, settings: RunSettings, agent: Reported
     """Print what the scores rest on: corrections, verdicts, bounds and checks of the judge."""
     report = agent.report
     if report.corrected is not None:
-        for text in report.corrected.lines():
-            console.print_line(text)
+        console.print_lines(report.corrected.lines())
     print_verdicts(console, report.summary.verdicts)
-    judges = {
-        (each.facts.judge, each.facts.server) for each in agent.answers if each.score is not None
-    }
+    judges = {(each.facts.judge, each.facts.server) for each in scored_answers(agent.answers)}
     # If there are several judges, the newest result names the check of one.
     check = None if agent.newest is None else agent.newest.run.judge_check
     if len(judges) == 1 and check is not None:
         console.print_line(f"The judge's check when these scores were made: {check}.")
     if judge := failed_check(settings.paths.eval_results_root, agent.name):
         console.print_line(f"Warning: {judge}")
-    for caution in report.cautions:
-        console.print_line(f"Warning: {caution}")
+    console.print_lines(report.cautions, "Warning: ")
 
 
 def _print_present(console: PlainConsole, settings: RunSettings, agent: ReportedAgent) -> None:

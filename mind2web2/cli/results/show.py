@@ -25,7 +25,7 @@ from mind2web2.results.known_answers import (
     task_answers,
 )
 from mind2web2.results.result_file import ResultFile
-from mind2web2.results.scored_answer import ScoredAnswer, result_facts
+from mind2web2.results.scored_answer import ScoredAnswer, result_facts, scored_answers
 from mind2web2.results.stored_results import (
     LoadedResult,
     answer_dir,
@@ -46,7 +46,7 @@ from mind2web2.utils.files import folder_names
 from mind2web2.utils.invisible_text import make_visible
 from mind2web2.utils.names import check_name, did_you_mean, name_list
 from mind2web2.utils.program import command_line
-from mind2web2.utils.text import counted, number
+from mind2web2.utils.text import counted, number, whole
 
 _INDENT = "  "
 # Deeper nodes are not indented further, so that their text keeps a readable width.
@@ -138,8 +138,8 @@ def _print_task(
         result = latest_result(results) if answer.reason is None else None
         counts = _leaf_counts(() if result is None else result.content.trees)
         leaves = ["-" if result is None else str(count) for count in counts.values()]
-        words = "-" if answer.word_count is None else str(answer.word_count)
-        rows.append((_stem(answer), number(answer.score), *leaves, words))
+        row = (_stem(answer), number(answer.score), *leaves, whole(answer.word_count))
+        rows.append(row)
     headings = ("answer", "score", "passed", "failed", "skipped", "words")
     console.print_table(f"{agent_name}: {task_id}", headings, rows)
     console.print_line("The columns passed, failed and skipped count leaves of the rubric tree.")
@@ -147,10 +147,9 @@ def _print_task(
         if answer.reason is not None:
             outcome = "No result" if answer.score is None else f"Score {number(answer.score)}"
             console.print_line(f"{outcome}: {answer.answer_name}: {answer.reason}")
-    scored = next((answer for answer in answers if answer.score is not None), None)
-    if scored is not None:
+    if scored := scored_answers(answers):
         option = settings.results_option
-        command = command_line("show", agent_name, task_id, _stem(scored), *option)
+        command = command_line("show", agent_name, task_id, _stem(scored[0]), *option)
         console.print_line(f"To see why an answer has its score: {command}")
 
 

@@ -103,8 +103,7 @@ def print_metrics(console: PlainConsole, summary: AgentSummary) -> None:
         above = " (the intervals above are for tasks at large)" if is_sampled else ""
         console.print_line(f"{_other_answers(summary.these_tasks)}{above}.")
     _print_missing(console, summary.missing_bounds)
-    for warning in summary.warnings:
-        console.print_line(f"Warning: {warning}")
+    console.print_lines(summary.warnings, "Warning: ")
 
 
 def _other_answers(these: TheseTasks) -> str:
@@ -219,8 +218,7 @@ def print_now(
             f"Warning: {counted(len(unevaluated), 'answer')} never evaluated "
             f"({name_list(unevaluated)}). To judge them: {evaluate}",
         )
-    for unchecked in now.unchecked:
-        console.print_line(f"Note: not checked: {unchecked}")
+    console.print_lines(now.unchecked, "Note: not checked: ")
 
 
 def interval_text(interval: IntervalFigures, text: Callable[[float | None], str]) -> str:

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from mind2web2.cli.console import PlainConsole
 from mind2web2.cli.options import settings_of
+from mind2web2.cli.results.chosen import named_agents
 from mind2web2.errors import UsageError
 from mind2web2.results.known_answers import require_results
 from mind2web2.runs.settings import RunSettings
@@ -24,9 +25,8 @@ _WRONG, _OUTDATED = 1, 3
 
 def run(options: argparse.Namespace) -> int:
     """Print the findings and return the exit status."""
-    names = [check_name("agent", name) for name in options.agents]
     settings = settings_of(options)
-    checked = {name: _check_results(settings, name) for name in names}
+    checked = {name: _check_results(settings, name) for name in named_agents(options)}
     if options.json:
         _print_json(checked)
     else:

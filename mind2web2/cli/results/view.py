@@ -11,6 +11,7 @@ from threading import Thread
 from mind2web2.analysis.correction_record import CorrectionRoots
 from mind2web2.cli.console import PlainConsole
 from mind2web2.cli.options import settings_of
+from mind2web2.cli.results.chosen import named_agents
 from mind2web2.errors import UsageError
 from mind2web2.runs.settings import RunSettings
 from mind2web2.utils.names import check_name
@@ -35,12 +36,7 @@ def run_view(options: argparse.Namespace) -> int:
     if report := next((name for name in options.agents if name.endswith(".html")), None):
         return _open_report(Path(report).resolve(), options)
     settings = settings_of(options)
-    catalog = _catalog(
-        settings,
-        options.agents,
-        settings.task_ids,
-        (options.audits_root, options.rejudged_root),
-    )
+    catalog = _catalog(settings, options, settings.task_ids)
     catalog.agents()
     listener = listen(options.host, options.port)
     host, port = listener.getsockname()[:2]
@@ -95,12 +91,7 @@ def run_report(options: argparse.Namespace) -> int:
         pages=not options.no_pages, redact_tasks=options.redact_tasks, title=title
     )
     settings = settings_of(options)
-    catalog = _catalog(
-        settings,
-        options.agents,
-        [*settings.task_ids, *options.tasks],
-        (options.audits_root, options.rejudged_root),
-    )
+    catalog = _catalog(settings, options, [*settings.task_ids, *options.tasks])
     catalog.check_tasks()
     size = asyncio.run(write_report(options.output, catalog, content))
     console = PlainConsole()
@@ -121,21 +112,8 @@ def _agent_of_audit(catalog: Catalog) -> str:
     return agents[0]
 
 
-def _catalog(
-    settings: RunSettings,
-    named: Sequence[str],
-    tasks: Sequence[str],
-    correctors: tuple[Path, Path],
-) -> Catalog:
-    """Return the results to show.
-
-    The last paths have the labels and the samples by a strong judge.
-    """
-    agents = [check_name("agent", name.rstrip("/")) for name in named]
+def _catalog(settings: RunSettings, options: argparse.Namespace, tasks: Sequence[str]) -> Catalog:
+    """Return the results to show."""
     paths = settings.paths
-    return Catalog(
-        paths,
-        agents,
-        list(tasks),
-        CorrectionRoots(paths.eval_results_root, *correctors),
-    )
+    roots = CorrectionRoots(paths.eval_results_root, options.audits_root, options.rejudged_root)
+    return Catalog(paths, named_agents(options), tasks, roots)

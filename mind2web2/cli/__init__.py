@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import io
 import sys
 from collections.abc import Sequence
@@ -193,14 +192,9 @@ def _run(parser: CommandParser, arguments: Sequence[str] | None) -> int:
         return _print_failure(parser, _system_failure(error))
 
 
-_OUTPUT_FAILURES = (errno.ENOSPC, errno.EIO, errno.EBADF, errno.EFBIG)
-
-
 def _system_failure(error: OSError) -> str:
     """Return what the system refused, in one line with its place."""
     reason = error.strerror or str(error)
-    if error.filename is None and error.errno in _OUTPUT_FAILURES:
-        return f"cannot write the output: {reason}"
     if error.filename is None:
         return f"the system reports: {reason}"
     return f"cannot use {error.filename}: {reason}"

@@ -11,7 +11,7 @@ from mind2web2.cli.console import PlainConsole
 from mind2web2.cli.displays import duration_text, unreported_text
 from mind2web2.cli.evaluation_plan import OVERWRITE_CONTINUED, EndedRun
 from mind2web2.cli.options import load_function
-from mind2web2.cli.results.tables import print_metrics, removed_tasks_text
+from mind2web2.cli.results.tables import print_metrics, removed_tasks_text, score_cells
 from mind2web2.errors import ResultWriteError
 from mind2web2.llm_client.chat import Usage
 from mind2web2.results.agent_summary import AgentSummary
@@ -19,9 +19,9 @@ from mind2web2.results.answers import TaskWork
 from mind2web2.results.cautions import cautions, clock_line
 from mind2web2.results.stored_results import answer_results_dir, latest_result
 from mind2web2.runs.answer import AnswerOutcome
-from mind2web2.utils.names import name_list, natural_key
+from mind2web2.utils.names import name_list
 from mind2web2.utils.program import command_line
-from mind2web2.utils.text import dollars, dollars_as_given, number
+from mind2web2.utils.text import dollars, dollars_as_given
 
 if TYPE_CHECKING:
     from mind2web2.judge.budget import Budget
@@ -129,13 +129,7 @@ def print_scores(
         by_answer |= {
             each.answer_name: each.score for each in outcomes if each.task_id == task.task_id
         }
-        scores = [score for score in by_answer.values() if score is not None]
-        mean = sum(scores) / len(scores) if scores else None
-        listed = "  ".join(
-            f"{name.removeprefix('answer_').removesuffix('.md')}: {number(by_answer[name])}"
-            for name in sorted(by_answer, key=natural_key)
-        )
-        rows.append((task.task_id, task.script_version or "none", listed or "none", number(mean)))
+        rows.append((task.task_id, task.script_version or "none", *score_cells(by_answer)))
     headings = ("task", "script", "answers", "mean")
     console.print_table("Scores", headings, rows, texts=("script", "answers"))
 

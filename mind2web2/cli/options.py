@@ -7,7 +7,8 @@ import os
 import re
 import sys
 import textwrap
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from importlib import import_module
 from itertools import groupby
@@ -182,32 +183,20 @@ class CommandParser(argparse.ArgumentParser):
         return super().format_help()
 
     def _usage_line(self) -> str:
-        options = [action for action in self._actions if action.option_strings]
-        helps = {action: action.help for action in options}
-        for action in options:
-            action.help = argparse.SUPPRESS
-        try:
+        with _hidden(self._options()):
             usage = self.format_usage().removeprefix("usage: ").removeprefix(self.prog)
-        finally:
-            for action, help_text in helps.items():
-                action.help = help_text
         return " ".join(["%(prog)s [options]", *usage.split()])
+
+    def _options(self) -> list[argparse.Action]:
+        return [action for action in self._actions if action.option_strings]
 
     def format_short_help(self) -> str:
         """Return the help without the rare options."""
-        options = [action for action in self._actions if action.option_strings]
-        rare = self.rare if len(options) > _MAX_SHOWN else []
-        helps = {action: action.help for action in rare}
-        for action in rare:
-            action.help = argparse.SUPPRESS
-        try:
+        if not self.rare or len(self._options()) <= _MAX_SHOWN:
+            return self.format_help()
+        with _hidden(self.rare):
             text = self.format_help()
-        finally:
-            for action, help_text in helps.items():
-                action.help = help_text
-        if not rare:
-            return text
-        return f"{text}\n{self.prog} --help all shows {len(rare)} more options.\n"
+        return f"{text}\n{self.prog} --help all shows {len(self.rare)} more options.\n"
 
     def error(self, message: str) -> NoReturn:
         """Print one line, without the usage, and exit."""
@@ -237,6 +226,19 @@ class CommandParser(argparse.ArgumentParser):
             if close is not None:
                 return f": did you mean {close}?"
         return ""
+
+
+@contextmanager
+def _hidden(options: Iterable[argparse.Action]) -> Iterator[None]:
+    """Leave options out of the help for a while."""
+    helps = {action: action.help for action in options}
+    for action in helps:
+        action.help = argparse.SUPPRESS
+    try:
+        yield
+    finally:
+        for action, help_text in helps.items():
+            action.help = help_text
 
 
 class _HelpAction(argparse.Action):

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from mind2web2.analysis.audit_report import AuditReport
 from mind2web2.analysis.audited import JudgeQuality
 from mind2web2.cli.console import PlainConsole
+from mind2web2.cli.results.tables import range_text
 from mind2web2.statistics.agreement import Figures
 from mind2web2.statistics.paired import Estimate
 from mind2web2.utils.text import counted, number
@@ -46,11 +47,5 @@ def _between(figures: Figures) -> list[tuple[str, Estimate]]:
 
 
 def _print_figures(console: PlainConsole, title: str, rows: Iterable[tuple[str, Estimate]]) -> None:
-    cells = [(name, number(one.value), _interval(one)) for name, one in rows]
+    cells = [(name, number(one.value), range_text(one.low, one.high)) for name, one in rows]
     console.print_table(title, ("figure", "value", "95% interval"), cells)
-
-
-def _interval(estimate: Estimate) -> str:
-    if estimate.low is None or estimate.high is None:
-        return "-"
-    return f"{number(estimate.low)} to {number(estimate.high)}"

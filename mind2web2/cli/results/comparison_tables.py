@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 
 from mind2web2.analysis.comparison import Pair, Ranking
 from mind2web2.cli.console import PlainConsole
-from mind2web2.cli.results.tables import METRICS
+from mind2web2.cli.results.tables import METRICS, range_text
 from mind2web2.utils.program import program
 from mind2web2.utils.text import counted, fixed, number
 
@@ -26,9 +27,7 @@ def print_ranking(console: PlainConsole, ranking: Ranking) -> None:
     for other in others:
         pair = pairs[other]
         _print_power(console, pair, ranking.num_tasks)
-        largest = ", ".join(
-            f"{one.task_id} {number(one.difference, is_difference=True)}" for one in pair.largest
-        )
+        largest = ", ".join(f"{one.task_id} {_difference(one.difference)}" for one in pair.largest)
         if largest:
             console.print_line(f"Largest differences of {other} from {first}: {largest}")
         console.print_line(f"What moved the score: {program()} compare {first} {other} --why")
@@ -62,12 +61,11 @@ def _print_metric(console: PlainConsole, ranking: Ranking, name: str, label: str
 
 
 def _cells(pair: Pair) -> Sequence[str]:
-    shown = (
-        "-"
-        if pair.low is None
-        else f"{number(pair.low, is_difference=True)} to {number(pair.high, is_difference=True)}"
-    )
-    return number(pair.difference, is_difference=True), shown, f"{pair.p_holm:.2g}"
+    shown = range_text(pair.low, pair.high, _difference)
+    return _difference(pair.difference), shown, f"{pair.p_holm:.2g}"
+
+
+_difference = partial(number, is_difference=True)
 
 
 def _print_power(console: PlainConsole, pair: Pair, tasks: int) -> None:

@@ -17,7 +17,8 @@ from rich.text import Text
 from mind2web2.cli.console import PlainConsole
 from mind2web2.cli.options import settings_of
 from mind2web2.cli.results.stored_values import stored_values
-from mind2web2.errors import Mind2Web2Error, UsageError
+from mind2web2.cli.results.tables import score_cells
+from mind2web2.errors import UsageError
 from mind2web2.pages.cache import CacheFileSys
 from mind2web2.results.known_answers import (
     agent_answers,
@@ -109,11 +110,8 @@ def _print_agent(
         tasks.setdefault(answer.task_id, []).append(answer)
     rows = []
     for task_id, of_task in tasks.items():
-        scores = [answer.score for answer in of_task if answer.score is not None]
-        listed = "  ".join(
-            f"{_stem(answer).removeprefix('answer_')}: {number(answer.score)}" for answer in of_task
-        )
-        rows.append((task_id, listed, number(sum(scores) / len(scores) if scores else None)))
+        by_answer = {answer.answer_name: answer.score for answer in of_task}
+        rows.append((task_id, *score_cells(by_answer)))
     title = f"{agent_name}: {counted(len(tasks), 'task')}, {counted(len(answers), 'answer')}"
     console.print_table(title, ("task", "answers", "mean"), rows, texts=("answers",))
     if judges := sorted({answer.facts.judge for answer in answers if answer.facts.judge}):
@@ -296,19 +294,14 @@ class _AnswerPage:
             return
         self._line("")
         self._line("Pages", style="bold")
-        folder = self._paths.cache_root / self._agent_name / self._answer.task_id
-        cache = None
-        try:
-            cache = CacheFileSys(folder) if folder.is_dir() else None
-        except Mind2Web2Error as error:
-            self._text(str(error), _INDENT)
+        cache = CacheFileSys(self._paths.cache_root / self._agent_name / self._answer.task_id)
         for place, (url, check) in enumerate(self._pages.items(), start=1):
             self._line(f"[{place}] {url}")
             for text in () if check.page is None else (_shown_text(check.page), *check.page.notes):
                 self._text(text, _INDENT * 2)
-            files = () if cache is None else cache.page_files(url)
+            files = cache.page_files(url)
             sha256 = check.shown.sha256
-            if sha256 and (cache is None or cache.digest(url) != sha256):
+            if sha256 and cache.digest(url) != sha256:
                 state = "has changed since it was judged" if files else "is no longer stored"
                 self._text(f"The page {state}.", _INDENT * 2)
             for path in files:

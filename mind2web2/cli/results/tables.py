@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
+from statistics import fmean
 from typing import NamedTuple
 
 from mind2web2.cli.console import PlainConsole
@@ -59,6 +60,17 @@ METRICS = {
 }
 
 
+def score_cells(by_answer: Mapping[str, float | None]) -> tuple[str, str]:
+    """Return a task's scores, each with its answer, and their mean."""
+    listed = "  ".join(
+        f"{name.removeprefix('answer_').removesuffix('.md')}: {number(by_answer[name])}"
+        for name in sorted(by_answer, key=natural_key)
+    )
+    scores = [score for score in by_answer.values() if score is not None]
+    mean = fmean(scores) if scores else None
+    return listed or "none", number(mean)
+
+
 def print_metrics(console: PlainConsole, summary: AgentSummary) -> None:
     """Print an agent's metrics, with warnings."""
     tasks = counted(summary.num_tasks, "task")
@@ -70,7 +82,6 @@ def print_metrics(console: PlainConsole, summary: AgentSummary) -> None:
     }
     labels = {name: metric.label for name, metric in METRICS.items()}
     labels["pass_at_k"] = f"pass@{summary.num_runs}"
-    is_sampled = any(interval.is_known for interval in by_name.values())
     values = {
         "avg_score": (summary.shown_score, summary.avg_score_std),
         "success_rate": (summary.shown_success_rate, summary.success_rate_std),
@@ -85,13 +96,14 @@ def print_metrics(console: PlainConsole, summary: AgentSummary) -> None:
     rows = []
     for name, (mean, spread) in values.items():
         text = METRICS[name].text
-        cells = [labels[name], text(mean), text(spread)]
-        rows.append([*cells, interval_text(by_name[name], text)] if is_sampled else cells)
-    headings = ("metric", "mean", "spread of runs' means", *([_AT_LARGE] if is_sampled else []))
+        interval = by_name[name]
+        shown = range_text(interval.low, interval.high, text)
+        rows.append((labels[name], text(mean), text(spread), shown))
+    headings = ("metric", "mean", "spread of runs' means", _AT_LARGE)
     title = f"{summary.agent_name}, all results: {tasks}, {runs}"
     console.print_table(title, headings, rows)
     intervals = {labels[name]: interval for name, interval in by_name.items()}
-    print_methods(console, LEVEL_NAME, _METHOD, intervals)
+    _print_methods(console, intervals)
     print_reasons(console, intervals)
     if summary.over_tasks is not None:
         console.print_line(
@@ -100,8 +112,7 @@ def print_metrics(console: PlainConsole, summary: AgentSummary) -> None:
             f"{percent(summary.avg_score or 0)} and {percent(summary.success_rate or 0)}.",
         )
     if summary.these_tasks is not None:
-        above = " (the intervals above are for tasks at large)" if is_sampled else ""
-        console.print_line(f"{_other_answers(summary.these_tasks)}{above}.")
+        console.print_line(f"{_other_answers(summary.these_tasks)}.")
     _print_missing(console, summary.missing_bounds)
     console.print_lines(summary.warnings, "Warning: ")
 
@@ -221,14 +232,14 @@ def print_now(
     console.print_lines(now.unchecked, "Note: not checked: ")
 
 
-def interval_text(interval: IntervalFigures, text: Callable[[float | None], str]) -> str:
+def range_text(
+    low: float | None, high: float | None, text: Callable[[float | None], str] = number
+) -> str:
     """Return the ends of an interval, ``-`` where there is none."""
-    return f"{text(interval.low)} to {text(interval.high)}" if interval.is_known else "-"
+    return "-" if low is None else f"{text(low)} to {text(high)}"
 
 
-def print_methods(
-    console: PlainConsole, title: str, how: str, intervals: Mapping[str, IntervalFigures]
-) -> None:
+def _print_methods(console: PlainConsole, intervals: Mapping[str, IntervalFigures]) -> None:
     """Name the method of the intervals, by the metrics' labels.
 
     Most intervals are resampled, and some are exact.
@@ -236,9 +247,9 @@ def print_methods(
     known = [label for label, interval in intervals.items() if interval.is_known]
     exact = [label for label in known if intervals[label].exact]
     if len(exact) < len(known):
-        console.print_line(f"{title}: {how}.")
+        console.print_line(f"{LEVEL_NAME}: {_METHOD}.")
     if exact:
-        console.print_line(f"{title} of {', '.join(exact)}: {_EXACT}.")
+        console.print_line(f"{LEVEL_NAME} of {', '.join(exact)}: {_EXACT}.")
 
 
 def print_reasons(console: PlainConsole, intervals: Mapping[str, IntervalFigures]) -> None:

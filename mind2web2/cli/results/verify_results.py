@@ -93,11 +93,7 @@ def _print(settings: RunSettings, agent_name: str, answers: Sequence[Check]) -> 
 def _advice(settings: RunSettings, agent_name: str, answers: Sequence[Check]) -> str:
     if any("its pages are gone" in each.text for check in answers for each in check.findings):
         return "Next, bring the pages back: without them, all claims on them would fail"
-    tasks = dict.fromkeys(check.task_id for check in answers if check.findings)
-    if not settings.task_ids and len(tasks) == len({each.task_id for each in answers}):
-        tasks = {}
-    words = [word for task_id in tasks for word in ("--task_id", task_id)]
-    words += ["--llm_provider", "replay"]
+    words = ["--llm_provider", "replay"]
     files = {str(check.judgments) for check in answers if check.judgments is not None}
     for file in sorted(files)[:1]:
         words += ["--judgments", file]

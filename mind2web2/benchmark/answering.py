@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Annotated, Literal
+from typing import Annotated, Literal
 
 from pydantic import AfterValidator, AliasChoices, BaseModel, Field, ValidationError
 
@@ -28,7 +28,6 @@ from mind2web2.utils.process_lock import ProcessLock
 from mind2web2.utils.program import program
 from mind2web2.utils.text import counted
 
-MAX_LINE_CHARS = 8_000_000
 MAX_RUN = 10_000
 _MAX_PROBLEMS = 10
 _ANSWER_NAMES = ("answer", "response", "output")
@@ -215,28 +214,16 @@ def _rows(path: Path) -> Iterator[tuple[int, str | JsonObject]]:
     """Yield each line's number with its JSON text or its CSV fields."""
     try:
         with path.open(encoding="utf-8-sig", newline="") as file:
-            lines = _read_lines(file, path)
             if path.suffix.lower() == ".csv":
-                yield from csv_rows((line for _, line in lines), path, [])
+                yield from csv_rows(file, path, [])
                 return
-            for number, line in lines:
+            for number, line in enumerate(file, start=1):
                 if line.strip():
                     yield number, line
     except OSError as error:
         raise UsageError(f"cannot read {path}: {error.strerror or error}") from error
     except UnicodeDecodeError as error:
         raise UsageError(f"cannot read {path}: it is not UTF-8 text") from error
-
-
-def _read_lines(file: IO[str], path: Path) -> Iterator[tuple[int, str]]:
-    number = 0
-    while line := file.readline(MAX_LINE_CHARS + 1):
-        number += 1
-        if len(line) > MAX_LINE_CHARS:
-            raise UsageError(
-                f"{path}, line {number}: it has more than {MAX_LINE_CHARS:,} characters"
-            )
-        yield number, line
 
 
 def _json_row(line: str, where: str) -> JsonObject:

@@ -12,6 +12,8 @@ from pathlib import Path
 from typing import NamedTuple, TypedDict
 from zipfile import ZIP_DEFLATED, ZipFile, ZipInfo
 
+from pydantic import ValidationError
+
 from mind2web2 import __version__
 from mind2web2.analysis.score_matrix import NO_ANSWER, NO_RUNS
 from mind2web2.analysis.summaries import stored_metrics
@@ -22,13 +24,13 @@ from mind2web2.pages.citations import cited_urls
 from mind2web2.results.agent_summary import AgentSummary
 from mind2web2.results.answer_files import with_unevaluated
 from mind2web2.results.answers import (
+    AnswerMeta,
     is_empty_answer,
     is_expected,
     read_answer,
 )
 from mind2web2.results.freshness import results_now
 from mind2web2.results.known_answers import agent_answers
-from mind2web2.results.result_file import is_time_s
 from mind2web2.results.scored_answer import ScoredAnswer
 from mind2web2.results.shards import shard_caution
 from mind2web2.results.stored_results import latest_results
@@ -108,20 +110,14 @@ def _check_meta(path: Path, findings: Findings) -> None:
     stem = path.name.partition(".")[0]
     if not path.with_name(f"{stem}.md").exists():
         findings.warnings.append(f"{path}: there is no answer of this number")
-    if (problem := _meta_problem(path)) is not None:
-        findings.errors.append(f"{path}: {problem}")
-
-
-def _meta_problem(path: Path) -> str | None:
     try:
-        meta = json.loads(read_regular_file(path))
-    except (OSError, ValueError, RecursionError) as error:
-        return f"it cannot be read as JSON: {error}"
-    if not isinstance(meta, dict):
-        return "it is not a JSON object"
-    if "time_seconds" in meta and not is_time_s(meta["time_seconds"]):
-        return "time_seconds is not a number of seconds"
-    return None
+        AnswerMeta.model_validate_json(read_regular_file(path))
+    except OSError as error:
+        findings.errors.append(f"{path}: {error.strerror}")
+    except ValidationError as error:
+        fault = error.errors()[0]
+        names = "".join(f"{name}: " for name in fault["loc"])
+        findings.errors.append(f"{path}: {names}{fault['msg']}")
 
 
 def answers_without_result(summary: AgentSummary) -> list[str]:

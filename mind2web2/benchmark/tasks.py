@@ -97,11 +97,7 @@ def _description(script: Path) -> str | None:
     except (OSError, ValueError, SyntaxError, RecursionError, YamlFileError):
         return None  # ``script_problem`` says so
     for statement in tree.body:
-        targets = statement.targets if isinstance(statement, ast.Assign) else []
-        if any(
-            isinstance(target, ast.Name) and target.id == "TASK_DESCRIPTION" for target in targets
-        ):
-            value = statement.value  # type: ignore[attr-defined]  # an assignment, as it has targets
-            if isinstance(value, ast.Constant) and isinstance(value.value, str):
-                return value.value.strip()
+        match statement:
+            case ast.Assign(targets=[ast.Name("TASK_DESCRIPTION")], value=ast.Constant(str(text))):
+                return text.strip()
     return None

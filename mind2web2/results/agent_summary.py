@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from typing import Self
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -166,16 +165,6 @@ class AgentSummary(_Figures):
             self.pass_name if name == "pass_at_k" else name: value
             for name, value in written.items()
         }
-
-    @classmethod
-    def read(cls, document: JsonObject) -> Self:
-        """Return the metrics that ``summary.json`` holds.
-
-        Raises:
-            KeyError, ValueError: it lacks fields, as those of other tools and earlier versions do.
-        """
-        passes = document[f"pass_at_{document['num_runs']}"]
-        return cls.model_validate({**document, "pass_at_k": passes})
 
 
 @dataclass(frozen=True, slots=True)

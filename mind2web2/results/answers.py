@@ -5,17 +5,17 @@ from __future__ import annotations
 import json
 import logging
 import re
-import stat
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from pydantic import BaseModel
+from pydantic import BaseModel, ConfigDict
 
 from mind2web2.errors import AnswerError, UsageError
 from mind2web2.pages.cache import CacheFileSys
-from mind2web2.results.result_file import is_time_s
+from mind2web2.results.result_file import Seconds
 from mind2web2.utils.files import folder_names, read_regular_file
+from mind2web2.utils.json_text import read_leniently
 from mind2web2.utils.names import check_name, name_list, natural_key
 from mind2web2.utils.path_config import PathConfig, ScriptFile
 
@@ -26,7 +26,7 @@ EMPTY_ANSWER = "the agent gave an empty answer"
 
 _ANSWER_NAME = re.compile(r"answer_[1-9][0-9]*\.md", re.ASCII)
 _CASE_HEADER = re.compile(r"---[ \t]*\n(?:#.*\n)*expect: *[\d.]+ *\n")
-_META_KEYS = ("time_seconds", "created", "model")
+
 _META_NAME = re.compile(r"answer_[1-9][0-9]*\.meta\.json", re.ASCII)
 
 
@@ -181,13 +181,9 @@ def read_answer(path: Path) -> str:
             over 1,000,000 bytes, not UTF-8, without any text, or a case of a rehearsal.
     """
     try:
-        content = _answer_bytes(path)
-    except (
-        OSError,
-        RuntimeError,
-    ) as error:  # pathlib reports a loop of links as RuntimeError
-        reason = error.strerror if isinstance(error, OSError) else "its link leads back to itself"
-        raise AnswerError(f"answer {path} cannot be read: {reason}") from error
+        content = read_regular_file(path, MAX_ANSWER_BYTES)
+    except OSError as error:
+        raise AnswerError(f"answer {path} cannot be read: {error.strerror}") from error
     try:
         text = content.decode("utf-8")
     except UnicodeDecodeError as error:
@@ -210,8 +206,8 @@ def read_answer(path: Path) -> str:
 def is_empty_answer(path: Path) -> bool:
     """Tell whether an answer's file holds no text: the run counts as 0, like one without a file."""
     try:
-        content = _answer_bytes(path)
-    except (OSError, RuntimeError, AnswerError):
+        content = read_regular_file(path, MAX_ANSWER_BYTES)
+    except OSError:
         return False  # ``read_answer`` says why
     return not content.decode("utf-8", "replace").removeprefix("\ufeff").strip()
 
@@ -232,20 +228,6 @@ def without_empty(
 def uniform_text(text: str) -> str:
     r"""Return an answer's text as ``read_answer`` does."""
     return text.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n")
-
-
-def _answer_bytes(path: Path) -> bytes:
-    status = path.stat()
-    if stat.S_ISDIR(status.st_mode):
-        raise AnswerError(f"answer {path} is a folder: an answer is one markdown file")
-    if not stat.S_ISREG(status.st_mode):
-        raise AnswerError(f"answer {path} is not a regular file: an answer is one markdown file")
-    if status.st_size > MAX_ANSWER_BYTES:
-        raise AnswerError(
-            f"answer {path} has {status.st_size:,} bytes: an answer may have {MAX_ANSWER_BYTES:,} "
-            "at most"
-        )
-    return read_regular_file(path, MAX_ANSWER_BYTES)
 
 
 def _agent_folder(paths: PathConfig, agent_name: str) -> Path:
@@ -311,7 +293,7 @@ def answer_files(task_folder: Path) -> tuple[tuple[AnswerFile, ...], tuple[str, 
     if unknown := [
         f"{answer.stem}: {name_list(answer.unknown)}" for answer in answers if answer.unknown
     ]:
-        known = " and ".join(_META_KEYS)
+        known = " and ".join(AnswerMeta.model_fields)
         problems.append(
             f"ignored unknown keys in .meta.json files: {'; '.join(unknown)}. Known keys: {known}"
         )
@@ -348,12 +330,14 @@ def is_expected(name: str) -> bool:
     return name.startswith(".") or any(kind.fullmatch(name) for kind in (_ANSWER_NAME, _META_NAME))
 
 
-class _AnswerMeta(BaseModel):
-    """The known fields of an answer's meta file, whatever is there."""
+class AnswerMeta(BaseModel):
+    """The known fields of an answer's meta file."""
 
-    time_seconds: object = None
-    created: object = None
-    model: object = None
+    model_config = ConfigDict(coerce_numbers_to_str=True)
+
+    time_seconds: Seconds | None = None
+    created: str | None = None
+    model: str | None = None
 
 
 def answer_file(answer_path: Path) -> AnswerFile:
@@ -363,24 +347,18 @@ def answer_file(answer_path: Path) -> AnswerFile:
     """
     meta_path = answer_path.with_suffix(".meta.json")
     try:
-        meta = json.loads(read_regular_file(meta_path))
+        fields = json.loads(read_regular_file(meta_path))
+        if not isinstance(fields, dict):
+            raise ValueError("it is not a JSON object")
     except FileNotFoundError:
         return AnswerFile(answer_path.name, answer_path)
     except (OSError, ValueError, RecursionError) as error:
         log.warning("ignored %s: %s", meta_path, error)
         return AnswerFile(answer_path.name, answer_path)
-    fields = meta if isinstance(meta, dict) else {"time_seconds": None}
-    stated = _AnswerMeta.model_validate(fields)
-    time_s = None
-    if is_time_s(stated.time_seconds):
-        time_s = float(stated.time_seconds)
-    elif "time_seconds" in fields:
+    meta = read_leniently(AnswerMeta, fields)
+    if meta.time_seconds is None and "time_seconds" in fields:
         log.warning("ignored %s: time_seconds is not a number of seconds", meta_path)
+    unknown = tuple(name for name in fields if name not in AnswerMeta.model_fields)
     return AnswerFile(
-        answer_path.name,
-        answer_path,
-        time_s,
-        None if stated.created is None else str(stated.created),
-        None if stated.model is None else str(stated.model),
-        tuple(str(name) for name in fields if name not in _META_KEYS),
+        answer_path.name, answer_path, meta.time_seconds, meta.created, meta.model, unknown
     )

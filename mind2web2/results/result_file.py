@@ -13,7 +13,7 @@ import math
 from collections import Counter
 from collections.abc import Iterator
 from functools import cached_property
-from typing import TYPE_CHECKING, Annotated, Any, Self, TypeGuard
+from typing import TYPE_CHECKING, Annotated, Any, Self
 
 from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, ValidationError
 
@@ -39,13 +39,6 @@ _TOLERANCE = 1e-9
 MAX_TIME_S = 1e9
 
 Seconds = Annotated[float, Field(strict=True, ge=0, le=MAX_TIME_S, allow_inf_nan=False)]
-
-
-def is_time_s(value: object) -> TypeGuard[float]:
-    """Tell whether a value from a file is a plausible number of seconds."""
-    return (
-        isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= MAX_TIME_S
-    )
 
 
 class JudgeUsage(BaseModel):
@@ -106,15 +99,12 @@ class RunRecord(BaseModel):
 
         The judge that was checked is in the provenance.
         """
-        left_out: set[str] = {
-            "content_sha256",
-            *(["judge_check"] if self.judge_check is None else []),
-        }
-        written = self.model_dump(mode="json", exclude=left_out)
+        written = self.model_dump(
+            mode="json", exclude={"content_sha256": True, "judge_check": {"judge"}}
+        )
         if self.judge_check is None:
-            return written
-        check = self.judge_check.model_dump(mode="json", exclude={"judge"})
-        return {**written, "judge_check": check}
+            del written["judge_check"]
+        return written
 
 
 class ResultMaking(BaseModel):
@@ -383,9 +373,9 @@ def with_checksum(document: JsonObject) -> JsonObject:
 
 
 def _digest(document: JsonObject) -> str:
-    content = document
-    if "run" in document and isinstance(document["run"], dict):
-        run = {**document["run"]}
-        run.pop("content_sha256", None)
-        content = {**document, "run": run}
+    content = dict(document)
+    run = document.get("run")
+    if isinstance(run, dict):
+        content["run"] = {**run}
+        content["run"].pop("content_sha256", None)
     return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()

@@ -33,7 +33,6 @@ from mind2web2.results.scored_answer import (
     ResultFacts,
     ScoredAnswer,
     result_facts,
-    scored_answers,
 )
 from mind2web2.results.stored_results import (
     RESULT_FILES,
@@ -327,7 +326,7 @@ class Catalog:
                 answers = [
                     answer for answer in stored if not self._tasks or answer.task_id in self._tasks
                 ]
-                summary = self._summary(agent, answers, state)
+                summary = stored_metrics(self.paths.eval_results_root, agent, answers)
                 check = failed_check(self.paths.eval_results_root, agent)
                 correction = self._correction(agent)
                 by_key = {AnswerKey.of(agent, answer): answer for answer in answers}
@@ -343,25 +342,6 @@ class Catalog:
             return None
         correction = correction_of(self._corrections, agent, self._tasks or None)
         return None if correction is None else correction.figures()
-
-    def _summary(
-        self, agent: str, answers: Sequence[ScoredAnswer], state: Sequence[Any]
-    ) -> AgentSummary:
-        """Return the agent's metrics: its ``summary.json`` while that is newer than all results."""
-        path = self.paths.eval_results_root / agent / SUMMARY_NAME
-        if (
-            not self._tasks
-            and path.exists()
-            and path.stat().st_mtime_ns >= max((entry[1] for entry in state), default=0)
-        ):
-            try:
-                summary = AgentSummary.read(json.loads(read_regular_file(path)))
-                # `metrics --task_id` writes the figures of a few tasks.
-                if summary.tasks.keys() >= {each.task_id for each in scored_answers(answers)}:
-                    return summary
-            except (OSError, ValueError, KeyError, TypeError):
-                pass  # of an older version or another tool
-        return stored_metrics(self.paths.eval_results_root, agent, answers)
 
     def _agent(self, agent: str, read: _AgentRead) -> Json:
         summary = read.summary

@@ -44,14 +44,14 @@ def test_answers_in_order():
             "lake/answer_1.meta.json",
             b"{",
             1,
-            "Error: answers/bot/lake/answer_1.meta.json: it cannot be read",
+            "Error: answers/bot/lake/answer_1.meta.json: Invalid JSON",
         ),
-        ("lake/answer_1.meta.json", b"[]", 1, "it is not a JSON object"),
+        ("lake/answer_1.meta.json", b"[]", 1, "Input should be an object"),
         (
             "lake/answer_1.meta.json",
             b'{"time_seconds": "x"}',
             1,
-            "time_seconds is not a number of seconds",
+            "time_seconds: Input should be a valid number",
         ),
         ("lake/answer_2.md", b" \n", 0, "Warning: answers/bot/lake/answer_2.md: empty"),
         (

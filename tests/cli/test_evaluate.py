@@ -222,8 +222,8 @@ def test_failures_are_listed_and_the_rest_is_scored(project, server):
     reasons = dict(re.findall(r"^No result: (\S+): (.+)$", run.stdout, re.MULTILINE))
     expected = {
         "lake/answer_4.md": "is not UTF-8",
-        "lake/answer_5.md": "5,000,000 bytes",
-        "lake/answer_6.md": "is a folder",
+        "lake/answer_5.md": "more than 1,000,000 bytes",
+        "lake/answer_6.md": "Is a directory",
         "broken/answer_1.md": "script broken.py has a syntax error in line 1",
         "unscripted/answer_1.md": "no script for task unscripted",
     }

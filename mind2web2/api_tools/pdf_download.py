@@ -5,12 +5,12 @@ from __future__ import annotations
 import asyncio
 from functools import partial
 from typing import TYPE_CHECKING
-from urllib.parse import urlsplit
 
 from mind2web2.api_tools.surroundings import surroundings
 from mind2web2.capture.models import NetworkSettings
 from mind2web2.capture.network.proxy import FilteringProxy
 from mind2web2.errors import CaptureError
+from mind2web2.urls.parts import host_of, split_url
 from mind2web2.utils.retry import PassingError, Tries, tried
 from mind2web2.utils.retry_after import retry_after_s
 
@@ -54,7 +54,8 @@ async def download(
     Raises:
         CaptureError: no whole answer within the bounds; the text names the URL and the reason.
     """
-    _check_address(url)
+    if not _is_web_address(url):
+        raise CaptureError(f"cannot download {' '.join(url.split())}: not an http or https address")
     try:
         async with asyncio.timeout(timeout_s):
             tries = Tries(MAX_TRIES, first_delay_s, _LONGEST_WAIT_S)
@@ -91,7 +92,13 @@ async def _download_once(url: str, first_bytes: int | None, max_bytes: int) -> b
 async def _get(url: str, first_bytes: int | None, max_bytes: int, session: ProxySession) -> bytes:
     import httpx2
 
+    async def check(request: httpx2.Request) -> None:
+        # Our proxy cannot be asked for a host name that is too long.
+        if not host_of(str(request.url)):
+            raise CaptureError(f"cannot download {url}: it redirects to no host name")
+
     client = httpx2.AsyncClient(
+        event_hooks={"request": [check]},
         proxy=session.server_url,
         trust_env=False,  # a proxy that the environment names would lead around ours
         follow_redirects=True,
@@ -130,16 +137,8 @@ def _passing_reason(session: ProxySession) -> str | None:
     return next((failure.reason for failure in session.failures.values()), None)
 
 
-def _check_address(url: str) -> None:
-    try:
-        parts = urlsplit(url)
-        is_web_address = (
-            parts.scheme in {"http", "https"} and bool(parts.hostname) and parts.port != 0
-        )
-    except ValueError:
-        is_web_address = False
-    if not is_web_address:
-        raise CaptureError(f"cannot download {' '.join(url.split())}: not an http or https address")
+def _is_web_address(url: str) -> bool:
+    return str(split_url(url).scheme).lower() in {"http", "https"} and host_of(url) != ""
 
 
 def _check_status(url: str, response: httpx2.Response) -> None:

@@ -10,14 +10,16 @@ import unicodedata
 from collections.abc import Iterable, Sequence
 from datetime import date, datetime
 from typing import Any, TypeVar
-from urllib.parse import urlsplit
 
 from pydantic import BaseModel
 
+from mind2web2.urls.parts import host_of
+
 Item = TypeVar("Item", bound=BaseModel)
 
-# U+2212 is the minus sign of typographers.
-_NUMBER = re.compile(r"[-+\u2212]?\d+(?:,\d{3})*(?:\.\d+)?")
+# U+2212 is the minus sign of typographers. Neither the hyphen of "A-10" nor the point of "No.5"
+# belongs to the number.
+_NUMBER = re.compile(r"(?:(?<!\w)[-+\u2212])?(?:\d+(?:,\d{3})*(?:\.\d+)?|(?<![\w.])\.\d+)")
 _DAYS_OF_DEFAULT = (datetime(2000, 1, 1), datetime(2001, 2, 2))
 
 
@@ -133,8 +135,8 @@ def number_given(items: Iterable[Any]) -> int:
 
 def in_domains(urls: Iterable[str], domains: Iterable[str]) -> list[str]:
     """Return the addresses on these domains or on names below them."""
-    ends = tuple(f".{domain.lower().strip('.')}" for domain in domains)
-    return [url for url in urls if f".{urlsplit(url.strip()).hostname or ''}".endswith(ends)]
+    ends = tuple(f".{host_of(domain.strip('.')) or domain}" for domain in domains)
+    return [url for url in urls if f".{host_of(url)}".endswith(ends)]
 
 
 def all_different(values: Iterable[Any]) -> bool:

@@ -177,6 +177,12 @@ def site_of(parts: UrlParts) -> Site | None:
     return Site(uniform_escapes(user), host, port)
 
 
+def host_of(url: str) -> str:
+    """Return the host that a URL names, with or without a scheme; an empty text for none."""
+    site = site_of(split_url(clean_url(url)))
+    return "" if site is None else site.host.rstrip(".")
+
+
 def ascii_host(host: str) -> str | None:
     """Return a host in lower case, with ``xn--`` names, or ``None``."""
     if _ASCII_HOST.fullmatch(host):

@@ -324,6 +324,12 @@ async def test_endless_redirects_end():
     assert "redirect" in message
 
 
+async def test_a_redirect_to_no_host_is_no_error_of_the_script():
+    location = {"Location": f"http://{'a.' * 200}example/"}
+    message, _ = await fetch([Answer(status=302, headers=location)])
+    assert message.startswith("cannot download")
+
+
 async def test_a_silent_server_is_given_up():
     """A download over its time limit fails, naming the limit."""
     with socket.create_server(("127.0.0.1", 0)) as silent:
@@ -343,7 +349,9 @@ async def test_a_silent_server_is_given_up():
         "http://",
         "http://a..b/",
         "http://x:99999/",
+        "http://x:0/",
         "http://\ud800/",
+        f"http://{'a.' * 200}example/",
     ],
 )
 async def test_addresses_that_are_none_are_refused(url):

@@ -6,6 +6,7 @@ from pydantic import BaseModel
 from mind2web2.rubric.values import (
     all_different,
     first_items,
+    in_domains,
     is_empty,
     same_date,
     same_number,
@@ -49,6 +50,12 @@ def test_values_that_say_something(value):
         (None, None, 5, False),
         (True, 1, 0, False),
         (10.5, 10, 0.5, True),
+        ("about .5 km", 0.5, 0, True),
+        ("-.5", -0.5, 0, True),
+        ("No.5", 5, 0, True),
+        ("ISO-9001", 9001, 0, True),
+        ("(-3)", -3, 0, True),
+        ("10-12", 10, 0, False),
     ],
 )
 def test_numbers(one, other, within, expected):
@@ -72,6 +79,27 @@ def test_numbers(one, other, within, expected):
 def test_texts_and_dates(compare, one, other, expected):
     """Values that are missing equal nothing."""
     assert compare(one, other) is expected
+
+
+@pytest.mark.parametrize(
+    ("url", "counts"),
+    [
+        ("https://Mill.Example:443/a", True),
+        (" www.mill.example/a ", True),
+        ("https://mill.example./a", True),
+        ("https://xn--mhle-0ra.example/", True),
+        ("https://a.mühle.example", True),
+        ("https://notmill.example/", False),
+        ("https://mill.example@other.example/", False),
+        ("https://other.example/?mill.example", False),
+        ("https://[mill.example", False),
+        ("mill.example]", False),
+        ("", False),
+    ],
+)
+def test_addresses_on_domains(url, counts):
+    """As pages are found: with or without a scheme, in any spelling of the host."""
+    assert bool(in_domains([url], ["mill.example", "mühle.example"])) is counts
 
 
 def test_lists():

@@ -11,7 +11,7 @@ from typing import Any
 
 from mind2web2.plugin import AuthorFile, FieldShape, write_whole
 from mind2web2_authoring.cases import Case, CaseHeader, answer_of, case_text
-from mind2web2_authoring.other_values import FieldPath, change_values
+from mind2web2_authoring.other_values import FieldPath, change_values, texts_in
 from mind2web2_authoring.variants import Variants, another, nothing
 
 _LINK = re.compile(r"\[([^\]]*)\]\(\s*<?https?://[^)]*\)")
@@ -66,7 +66,7 @@ def _drafts(variants: Variants, perfect: Case) -> Iterator[_Draft]:
     for key, shape, count in variants.lists():
         path = _path_in(extract, key, shape)
         kept = change_values(extract, path, lambda items, _number: items[:-1])
-        gone = set(_texts(extract)) - set(_texts(kept))
+        gone = set(texts_in(extract)) - set(texts_in(kept))
         lines = perfect.answer.splitlines()
         left = [line for line in lines if not any(text in line for text in gone)]
         name = f"without_{_file_name(shape)}_{count}"
@@ -74,7 +74,7 @@ def _drafts(variants: Variants, perfect: Case) -> Iterator[_Draft]:
     for key, shape in variants.fields("text", "number", "flag", "choice"):
         wrong = _in_first(extract, _path_in(extract, key, shape), shape)
         text = perfect.answer
-        for old, new in zip(_texts(extract), _texts(wrong), strict=True):
+        for old, new in zip(texts_in(extract), texts_in(wrong), strict=True):
             text = text.replace(old, new) if old != new and len(old) >= _LEAST_CHARS else text
         yield _Draft(f"wrong_{_file_name(shape)}", f"another {shape.in_words}", wrong, text)
     others, bare = extract, extract
@@ -103,16 +103,6 @@ def _in_first(extract: dict[str, Any], path: FieldPath, shape: FieldShape) -> di
     """Return the values with another one in the first item."""
     change = another(shape)
     return change_values(deepcopy(extract), path, lambda value, n: value if n else change(value, n))
-
-
-def _texts(values: Any) -> Iterator[str]:
-    if isinstance(values, dict):
-        values = list(values.values())
-    if isinstance(values, list):
-        for value in values:
-            yield from _texts(value)
-    else:
-        yield str(values)
 
 
 def _file_name(shape: FieldShape) -> str:

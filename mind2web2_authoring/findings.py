@@ -18,6 +18,7 @@ from mind2web2.plugin import (
 )
 from mind2web2_authoring.answers import Answer, claim_on_pages
 from mind2web2_authoring.fitting import leaves_failed_by_code
+from mind2web2_authoring.other_values import texts_in
 from mind2web2_authoring.variants import NEARLY, NO_ANSWER, Change, Variants, nothing
 
 # The kinds of findings, worst first, and what to do.
@@ -216,17 +217,7 @@ def _without_pages(variants: Variants, other: PolicyRun) -> Iterator[Finding]:
 
 
 def _values_of(variants: Variants) -> set[str]:
-    return set(_texts(list(variants.right.values.values())))
-
-
-def _texts(values: object) -> Iterator[str]:
-    if isinstance(values, dict):
-        values = list(values.values())
-    if isinstance(values, list):
-        for value in values:
-            yield from _texts(value)
-    elif isinstance(values, str | int | float) and not isinstance(values, bool):
-        yield str(values)
+    return set(texts_in(list(variants.right.values.values())))
 
 
 def _named(claim: str, values: set[str]) -> list[str]:

@@ -148,16 +148,13 @@ async def fit_values(
 
 def is_refused(run: PolicyRun) -> bool:
     """Tell whether the script's own code has refused values."""
-    return run.score is None or any(_is_failed_by_code(leaf) for leaf in run.leaves)
+    return run.score is None or bool(leaves_failed_by_code(run))
 
 
 def leaves_failed_by_code(run: PolicyRun) -> list[WrittenNode]:
     """Return the leaves that the script's own code has failed."""
-    return [leaf for leaf in run.leaves if _is_failed_by_code(leaf)]
-
-
-def _is_failed_by_code(leaf: WrittenNode) -> bool:
-    return leaf.grounds.decided_by == "script" and leaf.verdict.status == "failed"
+    by_code = [leaf for leaf in run.leaves if leaf.grounds.decided_by == "script"]
+    return [leaf for leaf in by_code if leaf.verdict.status == "failed"]
 
 
 def _progress(run: PolicyRun) -> tuple[float, float]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from itertools import count
 from typing import Any
 
@@ -14,6 +14,17 @@ FieldPath = tuple[str, ...]
 _YEAR = re.compile(r"\b(1\d{3}|20\d\d)\b")
 _NUMBER = re.compile(r"\d+")
 _FAR, _FAR_YEARS = 50, 60
+
+
+def texts_in(values: object) -> Iterator[str]:
+    """Yield the texts and numbers among values, however deep."""
+    if isinstance(values, dict):
+        values = list(values.values())
+    if isinstance(values, list):
+        for value in values:
+            yield from texts_in(value)
+    elif isinstance(values, str | int | float) and not isinstance(values, bool):
+        yield str(values)
 
 
 def change_values(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -158,7 +159,7 @@ def _print(
         if report.program_order:
             console.print_line(f"    runs in program order, which is slow: {report.program_order}")
         for path in report.written:
-            console.print_line(f"    written: {_short_path(path)}")
+            console.print_line(f"    written: {os.path.relpath(path)}")
         amounts = report.amounts
         if amounts.judgments:
             each = (
@@ -203,13 +204,6 @@ def _totals(reports: Sequence[TaskRehearsal]) -> str:
 def _price(report: TaskRehearsal) -> str:
     cost_usd = report.amounts.cost_usd
     return "-" if cost_usd is None else dollars(cost_usd)
-
-
-def _short_path(path: str) -> str:
-    here = str(Path.cwd())
-    if path.startswith(here):
-        return path.removeprefix(here).lstrip("/")
-    return path
 
 
 def _write_junit(path: Path, reports: Sequence[TaskRehearsal]) -> None:

@@ -118,18 +118,8 @@ def _agent(options: argparse.Namespace) -> _Agent:
             "a replay asks no judge: name the judge with --judge_model, and --llm_provider or "
             "--judge_base_url"
         )
-    evaluation = AgentEvaluation.of(own, name)
-    answers = stored.answers()
-    scored = {(each.task_id, each.answer_name) for each in answers if each.score is not None}
-    work = [
-        replace(
-            task,
-            answers=tuple(each for each in task.answers if (task.task_id, each.name) in scored),
-        )
-        for task in evaluation.work
-    ]
-    work = [task for task in work if task.answers]
-    if not work:
+    evaluation = AgentEvaluation.of(own, name).of_scored(stored.answers())
+    if not evaluation.work:
         raise UsageError(f"no answer of {name} has a score: evaluate it first")
     record = evaluation.judge_record()
     if made_from is None:
@@ -143,7 +133,7 @@ def _agent(options: argparse.Namespace) -> _Agent:
     times = options.times or (1 if is_other else _TIMES)
     # All judgments of the command share it.
     budget = evaluation.new_budget()
-    return _Agent(replace(evaluation, work=work, budget=budget), folder, times, is_other)
+    return _Agent(replace(evaluation, budget=budget), folder, times, is_other)
 
 
 def _inherited(named: RunSettings, made: RunSettings) -> dict[str, Any]:

@@ -14,6 +14,7 @@ from mind2web2.analysis.summaries import (
     SummedUp,
     stored_metrics,
     summarise_answers,
+    summed_up,
 )
 from mind2web2.analysis.tag_figures import (
     DomainFigure,
@@ -21,7 +22,7 @@ from mind2web2.analysis.tag_figures import (
     TagShares,
     domain_figures,
 )
-from mind2web2.analysis.unreviewed import unreviewed_warning
+from mind2web2.analysis.unreviewed import unreviewed_warnings
 from mind2web2.errors import AnswerError, ResultWriteError
 from mind2web2.pages.barred import BarredList
 from mind2web2.pages.cited_pages import AgentCache
@@ -30,7 +31,7 @@ from mind2web2.results.answer_files import with_file_facts, with_unevaluated
 from mind2web2.results.answers import read_answer
 from mind2web2.results.cautions import CautionFacts, lasting_cautions
 from mind2web2.results.freshness import ResultsNow, results_now
-from mind2web2.results.known_answers import agent_answers
+from mind2web2.results.known_answers import no_results
 from mind2web2.results.result_file import ResultFile
 from mind2web2.results.scored_answer import ScoredAnswer, scored_answers
 from mind2web2.results.stored_results import LoadedResult, latest_results
@@ -92,15 +93,16 @@ def agent_report(
     by_tag: bool,
     corrected: CorrectionFigures | None,
     barred: BarredList,
-) -> ReportedAgent | None:
-    """Write an agent's ``summary.json`` and report on it; ``None`` without results.
+) -> ReportedAgent:
+    """Write an agent's ``summary.json`` and report on it.
 
     A folder that is shared for reading is reported on without being written to.
+
+    Raises:
+        UsageError: it has no results.
     """
     root = paths.eval_results_root
     summed, not_written = _summarise(paths, agent_name, task_ids)
-    if summed is None:
-        return None
     answers, summary = summed.answers, summed.summary
     scored = scored_answers(answers)
     gathered = _Gathered(
@@ -110,12 +112,11 @@ def agent_report(
     # One result after another: a large run's do not fit into memory together.
     for task_id, name, result in latest_results(root, agent_name):
         gathered.add(task_id, name, result)
-    unreviewed = unreviewed_warning(
+    # summary.json does not have it: it holds until a person reviews the file.
+    unreviewed = unreviewed_warnings(
         paths.eval_scripts_root, (answer.facts.script for answer in scored)
     )
-    if unreviewed is not None:
-        # summary.json does not have it: it holds until a person reviews the file.
-        summary = summary.model_copy(update={"warnings": (*summary.warnings, unreviewed)})
+    summary = summary.model_copy(update={"warnings": (*summary.warnings, *unreviewed)})
     flagged = _barred_answers(paths, agent_name, gathered.judged_pages, barred)
     barred_line = _barred_line(root, agent_name, answers, flagged, task_ids)
     reported = [answer for answer in scored if answer.task_id in summary.tasks]
@@ -175,7 +176,7 @@ def _shown(share: float | None) -> str:
 
 def _summarise(
     paths: PathConfig, agent_name: str, task_ids: Collection[str] | None
-) -> tuple[SummedUp | None, str | None]:
+) -> tuple[SummedUp, str | None]:
     """Return answers and metrics, and why they could not be written.
 
     Lengths and times that results lack, and answers that were never evaluated, come from the
@@ -187,12 +188,9 @@ def _summarise(
         summed = summarise_answers(root, agent_name, task_ids)
     except ResultWriteError as error:
         not_written = str(error)
-        answers = agent_answers(root, agent_name)
-        summed = None
-        if answers:
-            summed = SummedUp(answers, stored_metrics(root, agent_name, answers, task_ids))
+        summed = summed_up(root, agent_name, task_ids)
     if summed is None:
-        return None, not_written
+        raise no_results(root, agent_name)
     answers = with_file_facts(summed.answers, paths.answers_root / agent_name)
     answers = with_unevaluated(answers, paths, agent_name)
     if answers != summed.answers:

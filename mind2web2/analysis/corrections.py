@@ -9,14 +9,22 @@ from collections.abc import Collection
 
 from mind2web2.analysis.audited import audited_answers
 from mind2web2.analysis.correction import Correction, NoCorrection
-from mind2web2.analysis.correction_record import CorrectionRoots
+from mind2web2.analysis.correction_record import CorrectionFigures, CorrectionRoots
 from mind2web2.analysis.label_correction import correction_by_labels
 from mind2web2.analysis.labels import auditors
 from mind2web2.analysis.sample_correction import correction_by_sample, sample_folders
 
 
+def corrected_figures(
+    roots: CorrectionRoots, agent: str, tasks: Collection[str] | None
+) -> CorrectionFigures | None:
+    """Return ``correction_of`` as it is published."""
+    correction = correction_of(roots, agent, tasks)
+    return None if correction is None else correction.figures()
+
+
 def correction_of(
-    roots: CorrectionRoots, agent: str, tasks: Collection[str] | None = None
+    roots: CorrectionRoots, agent: str, tasks: Collection[str] | None
 ) -> Correction | NoCorrection | None:
     """Return the corrected score over some tasks.
 

@@ -6,7 +6,7 @@ The sample corrects the score.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
 
@@ -23,7 +23,7 @@ from mind2web2.analysis.sample_correction import (
     read_sample,
 )
 from mind2web2.errors import UsageError
-from mind2web2.results.answers import TaskWork
+from mind2web2.results.answers import TaskWork, chosen_work
 from mind2web2.results.known_answers import agent_answers
 from mind2web2.results.scored_answer import scored_answers
 from mind2web2.statistics.agreement import figures_of
@@ -162,19 +162,8 @@ class StrongSample:
 
     def work_on(self, size: int) -> list[TaskWork]:
         """Return the work on the first answers of the sample."""
-        drawn = set(self.order[:size])
-        chosen = [
-            replace(
-                task,
-                answers=tuple(
-                    one
-                    for one in task.answers
-                    if (task.task_id, one.name.removesuffix(".md")) in drawn
-                ),
-            )
-            for task in self.work
-        ]
-        return [task for task in chosen if task.answers]
+        drawn = {(task, f"{answer}.md") for task, answer in self.order[:size]}
+        return chosen_work(self.work, drawn)
 
     def judged_by(
         self, judge: Callable[[Sequence[TaskWork]], tuple[int, bool]]

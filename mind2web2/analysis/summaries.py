@@ -82,12 +82,19 @@ def summarise_answers(
     if not (output_dir / agent_name).is_dir():
         return None
     with writing_in(output_dir / agent_name):
-        answers = agent_answers(output_dir, agent_name)
-        if not answers:
-            return None
-        summary = stored_metrics(output_dir, agent_name, answers, task_ids)
-        write_summary_file(output_dir / agent_name / SUMMARY_NAME, summary.as_json())
-        return SummedUp(answers, summary)
+        summed = summed_up(output_dir, agent_name, task_ids)
+        if summed is not None:
+            content = summed.summary.as_json()
+            write_summary_file(output_dir / agent_name / SUMMARY_NAME, content)
+        return summed
+
+
+def summed_up(output_dir: Path, agent_name: str, task_ids: Iterable[str] | None) -> SummedUp | None:
+    """Return an agent's answers and metrics, ``None`` without answers."""
+    answers = agent_answers(output_dir, agent_name)
+    if not answers:
+        return None
+    return SummedUp(answers, stored_metrics(output_dir, agent_name, answers, task_ids))
 
 
 def stored_metrics(

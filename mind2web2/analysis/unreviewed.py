@@ -12,8 +12,8 @@ from mind2web2.utils.names import name_list
 _UNREVIEWED = re.compile(rb"^drafted: *[\"']?unreviewed\b", re.MULTILINE)
 
 
-def unreviewed_warning(scripts_root: Path, scripts: Iterable[str | None]) -> str | None:
-    """Return one line that names the unreviewed tasks, ``None`` if there are none.
+def unreviewed_warnings(scripts_root: Path, scripts: Iterable[str | None]) -> list[str]:
+    """Return a line that names the unreviewed tasks, if there are any.
 
     Args:
         scripts: version folder and file name of the scripts of some results.
@@ -21,11 +21,11 @@ def unreviewed_warning(scripts_root: Path, scripts: Iterable[str | None]) -> str
     files = sorted({name for name in scripts if name is not None and name.endswith(".yaml")})
     tasks = {Path(name).stem for name in files if _is_unreviewed(scripts_root / name)}
     if not tasks:
-        return None
-    return (
+        return []
+    return [
         f"drafted by a model and reviewed by no person: {name_list(tasks)}; their scores may be "
         "wrong (read the rubric file, then write `drafted: reviewed` into it)"
-    )
+    ]
 
 
 def _is_unreviewed(path: Path) -> bool:

@@ -6,13 +6,15 @@ Other commands have answers judged by the same ``AgentEvaluation``.
 from __future__ import annotations
 
 import argparse
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from mind2web2.cli.evaluation_plan import EvaluationPlan
 from mind2web2.cli.options import given_settings, load_function, settings_of
 from mind2web2.errors import UsageError
-from mind2web2.results.answers import select_work
+from mind2web2.results.answers import chosen_work, select_work
+from mind2web2.results.scored_answer import ScoredAnswer, scored_answers
 from mind2web2.runs.settings import PLAIN, RunSettings
 from mind2web2.scripts.isolation.homes import fork_server
 from mind2web2.utils.hidden_keys import hide_memory
@@ -44,6 +46,11 @@ class AgentEvaluation(EvaluationPlan):
             # It loads what scripts need while this process loads what judges need.
             fork_server.warm_up()
         return cls(settings, agent_name, select_work(settings.paths, agent_name, settings.task_ids))
+
+    def of_scored(self, answers: Iterable[ScoredAnswer]) -> AgentEvaluation:
+        """Return the evaluation of those of these answers that have a score."""
+        places = {answer.place for answer in scored_answers(answers)}
+        return replace(self, work=chosen_work(self.work, places))
 
     def judge_record(self) -> JudgeRecord:
         """Return the judge as results will record it."""

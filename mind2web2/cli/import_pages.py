@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 from mind2web2.cli.cache import answer_texts
+from mind2web2.cli.console import PlainConsole
 from mind2web2.cli.options import settings_of
 from mind2web2.errors import UsageError
 from mind2web2.pages.cited_pages import AgentCache
@@ -25,19 +26,19 @@ def run(options: argparse.Namespace) -> int:
         raise UsageError(f"there is no file {options.file}")
     outcome = asyncio.run(_import_pages(settings_of(options), options.agent, options.file))
     if outcome.faults:
-        for fault in outcome.faults:
-            print(f"{options.file}: {fault}", file=sys.stderr)  # noqa: T201
+        console = PlainConsole(sys.stderr)
+        console.print_lines(outcome.faults, f"{options.file}: ")
         errors = counted(len(outcome.faults), "error")
-        print(f"Nothing was imported: {errors} in {options.file}.", file=sys.stderr)  # noqa: T201
+        console.print_line(f"Nothing was imported: {errors} in {options.file}.")
         return 2
+    console = PlainConsole()
     stored = sum(map(len, outcome.stored.values()))
     for task_id, urls in outcome.stored.items():
-        print(f"{task_id}: {counted(len(urls), 'page')} imported")  # noqa: T201
-    for url in outcome.kept:
-        print(f"not stored, because the stored page looks better: {url}")  # noqa: T201
-    for url in outcome.uncited:
-        print(f"not stored, because no answer cites it (--task_id ID stores it for a task): {url}")  # noqa: T201
-    print(f"Imported {counted(stored, 'page')} from {options.file}.")  # noqa: T201
+        console.print_line(f"{task_id}: {counted(len(urls), 'page')} imported")
+    console.print_lines(outcome.kept, "not stored, because the stored page looks better: ")
+    uncited = "not stored, because no answer cites it (--task_id ID stores it for a task): "
+    console.print_lines(outcome.uncited, uncited)
+    console.print_line(f"Imported {counted(stored, 'page')} from {options.file}.")
     return 0 if stored else 1
 
 

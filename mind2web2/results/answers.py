@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 import logging
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict
@@ -93,6 +93,16 @@ class TaskWork:
     problems: tuple[str, ...] = ()
     failed_runs: Mapping[str, str] = field(default_factory=dict)
     elsewhere: frozenset[str] = frozenset()
+
+
+def chosen_work(work: Sequence[TaskWork], places: Collection[tuple[str, str]]) -> list[TaskWork]:
+    """Return the work on these answers alone, given as task and answer name."""
+    chosen = []
+    for task in work:
+        answers = tuple(one for one in task.answers if (task.task_id, one.name) in places)
+        if answers:
+            chosen.append(replace(task, answers=answers))
+    return chosen
 
 
 @dataclass(frozen=True)

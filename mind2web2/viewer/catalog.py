@@ -18,11 +18,11 @@ from mind2web2.analysis.correction_record import (
     CorrectionRoots,
     correcting_files,
 )
-from mind2web2.analysis.corrections import correction_of
+from mind2web2.analysis.corrections import corrected_figures
 from mind2web2.analysis.judge_checks import failed_check
 from mind2web2.analysis.leaf_report import ENOUGH_RESULTS, JudgedResult, task_report
 from mind2web2.analysis.summaries import stored_metrics
-from mind2web2.analysis.unreviewed import unreviewed_warning
+from mind2web2.analysis.unreviewed import unreviewed_warnings
 from mind2web2.judge.check_record import CheckRecord
 from mind2web2.pages.barred import BarredPage, default_barred
 from mind2web2.pages.cited_pages import AgentCache
@@ -87,8 +87,7 @@ class Catalog:
 
     Args:
         agents: the agents to show, in this order; empty for all that have results.
-        corrections: where labels and samples by a strong judge are; ``None`` shows no corrected
-            scores.
+        corrections: where labels and samples by a strong judge are.
     """
 
     def __init__(
@@ -99,7 +98,9 @@ class Catalog:
         corrections: CorrectionRoots | None = None,
     ) -> None:
         self.paths = paths
-        self._corrections = corrections
+        self._corrections = corrections or CorrectionRoots(
+            paths.eval_results_root, Path("audits"), Path("rejudged")
+        )
         self._agents = list(agents)
         self._tasks = frozenset(tasks)
         self._read: dict[str, _AgentRead] = {}
@@ -198,11 +199,13 @@ class Catalog:
         pages = AgentCache(self.paths.cache_root / key.agent).of(key.task)
         return default_barred().sources_of(text, result.judged_pages(), pages)
 
-    def _results(self) -> Iterator[tuple[AnswerKey, ResultFile]]:
+    def _results(self, task: str | None = None) -> Iterator[tuple[AnswerKey, ResultFile]]:
+        """Yield all results that are shown, or those of one task."""
         for agent in self.agents():
             for answer in self.answers(agent):
                 key = AnswerKey.of(agent, answer)
-                if (result := self.result(key)) is not None:
+                result = self.result(key) if task in (None, key.task) else None
+                if result is not None:
                     yield key, result.content
 
     def leaves(self, task: str) -> Json:
@@ -211,14 +214,7 @@ class Catalog:
         Raises:
             NoSuchResultError: the task has no results.
         """
-        results = []
-        for agent in self.agents():
-            for answer in self.answers(agent):
-                if answer.task_id != task:
-                    continue
-                result = self.result(AnswerKey.of(agent, answer))
-                if result is not None:
-                    results.append(JudgedResult(agent, result.content))
+        results = [JudgedResult(key.agent, content) for key, content in self._results(task)]
         if not results:
             raise NoSuchResultError(f"no results of task {task}")
         stayed = stayed_by_leaf(
@@ -314,9 +310,7 @@ class Catalog:
                 if not self._tasks or path.relative_to(folder).parts[0] in self._tasks
             )
             checks = CheckRecord.folder(self.paths.eval_results_root).glob("*.json")
-            corrected = (
-                () if self._corrections is None else correcting_files(self._corrections, agent)
-            )
+            corrected = correcting_files(self._corrections, agent)
             checked = tuple(
                 (str(path), path.stat().st_mtime_ns) for path in (*sorted(checks), *corrected)
             )
@@ -328,7 +322,7 @@ class Catalog:
                 ]
                 summary = stored_metrics(self.paths.eval_results_root, agent, answers)
                 check = failed_check(self.paths.eval_results_root, agent)
-                correction = self._correction(agent)
+                correction = corrected_figures(self._corrections, agent, self._tasks or None)
                 by_key = {AnswerKey.of(agent, answer): answer for answer in answers}
                 known = _AgentRead(0.0, (*state, *checked), by_key, summary, check, correction)
             again_s = time.monotonic() + pause_s
@@ -337,16 +331,10 @@ class Catalog:
             )
             return known
 
-    def _correction(self, agent: str) -> CorrectionFigures | None:
-        if self._corrections is None:
-            return None
-        correction = correction_of(self._corrections, agent, self._tasks or None)
-        return None if correction is None else correction.figures()
-
     def _agent(self, agent: str, read: _AgentRead) -> Json:
         summary = read.summary
         scripts = (answer.facts.script for answer in read.answers.values())
-        unreviewed = unreviewed_warning(self.paths.eval_scripts_root, scripts)
+        unreviewed = unreviewed_warnings(self.paths.eval_scripts_root, scripts)
         return {
             "name": agent,
             "metrics": {
@@ -356,10 +344,7 @@ class Catalog:
             },
             "pass_at": {"k": summary.num_runs, "value": summary.pass_at_k},
             "intervals": _intervals(summary),
-            "warnings": [
-                *summary.warnings,
-                *([] if unreviewed is None else [unreviewed]),
-            ],
+            "warnings": [*summary.warnings, *unreviewed],
             "failed_check": read.failed_check,
             "corrected": None
             if read.correction is None
@@ -474,7 +459,7 @@ def _provenance_facts(result: ResultFile) -> Json:
     return named | {name: document[name] for name in fact_names if name in document}
 
 
-def _intervals(summary: AgentSummary) -> dict[str, list[float]]:
+def _intervals(summary: AgentSummary) -> dict[str, list[float | None]]:
     """Return the ends of the intervals that are known, by the names that the overview has."""
     shown = {
         "avg_score": "avg_score",
@@ -485,6 +470,6 @@ def _intervals(summary: AgentSummary) -> dict[str, list[float]]:
     ends = {}
     for name, published in shown.items():
         interval = known[published]
-        if interval.low is not None and interval.high is not None:
+        if interval.is_known:
             ends[name] = [interval.low, interval.high]
     return ends

@@ -137,10 +137,9 @@ class StoredPages:
                 evidence.claim or "",
                 evidence.additional_instruction,
             )
-            request = _request(content, messages)
             return {
                 "messages": [_describe_message(message) for message in messages],
-                "is_exact": judgment_key(request, vote.trial) == judgment,
+                "is_exact": _key_now(content, messages, vote.trial) == judgment,
             }
         raise NoSuchResultError("no vote of this answer has this judgment")
 
@@ -183,13 +182,12 @@ def _votes(
                     yield tree.desc, node.grounds, check, vote
 
 
-def _request(result: ResultFile, messages: list[Message]) -> ChatRequest:
-    judge = None if result.provenance is None else result.provenance.judge
-    if judge is None:
-        return ChatRequest(
-            model=result.judge_model or "", messages=messages, template=BinaryEvalResult
-        )
-    return ChatRequest(
+def _key_now(result: ResultFile, messages: list[Message], trial: int) -> str | None:
+    """Return the key that a judgment on these messages has, if the result names its judge."""
+    if result.provenance is None:
+        return None
+    judge = result.provenance.judge
+    request = ChatRequest(
         model=judge.model,
         messages=messages,
         template=BinaryEvalResult,
@@ -197,6 +195,7 @@ def _request(result: ResultFile, messages: list[Message]) -> ChatRequest:
         reasoning_effort=judge.reasoning_effort,
         extra=json.loads(judge.extra_body or "{}"),
     )
+    return judgment_key(request, trial)
 
 
 def _describe_message(message: Message) -> Json:

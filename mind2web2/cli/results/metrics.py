@@ -31,7 +31,6 @@ from mind2web2.cli.results.tables import (
 )
 from mind2web2.errors import UsageError
 from mind2web2.pages.barred import barred_list
-from mind2web2.results.known_answers import no_results
 from mind2web2.results.scored_answer import NEVER_EVALUATED, scored_answers
 from mind2web2.utils.program import command_line
 from mind2web2.utils.text import counted, number, percent
@@ -109,10 +108,9 @@ def _corrected(
 ) -> CorrectionFigures | None:
     if not correcting_files(roots, name):
         return None
-    correction = load_function("mind2web2.analysis.corrections:correction_of")(
-        roots, name, task_ids
-    )
-    return None if correction is None else correction.figures()
+    corrected = load_function("mind2web2.analysis.corrections:corrected_figures")
+    figures: CorrectionFigures | None = corrected(roots, name, task_ids)
+    return figures
 
 
 def _report_agent(
@@ -123,7 +121,7 @@ def _report_agent(
 ) -> ReportedAgent:
     paths = settings.paths
     root = paths.eval_results_root
-    agent = agent_report(
+    return agent_report(
         paths,
         name,
         task_ids,
@@ -134,9 +132,6 @@ def _report_agent(
         ),
         barred=barred_list(options.barred),
     )
-    if agent is None:
-        raise no_results(root, name)
-    return agent
 
 
 def _below(agents: Sequence[ReportedAgent], limit: float | None) -> list[str]:

@@ -29,7 +29,7 @@ from mind2web2.pages.cited_pages import AgentCache
 from mind2web2.results.agent_summary import AgentSummary
 from mind2web2.results.answer_files import with_file_facts, with_unevaluated
 from mind2web2.results.answers import read_answer
-from mind2web2.results.cautions import CautionFacts, lasting_cautions
+from mind2web2.results.cautions import CautionFacts, cautions
 from mind2web2.results.freshness import ResultsNow, results_now
 from mind2web2.results.known_answers import no_results
 from mind2web2.results.result_file import ResultFile
@@ -124,7 +124,7 @@ def agent_report(
         summary=summary,
         now=results_now(paths, agent_name, answers, task_ids),
         corrected=corrected,
-        cautions=(*lasting_cautions(gathered.cautious), *filter(None, [barred_line])),
+        cautions=(*cautions(gathered.cautious), *filter(None, [barred_line])),
         sentence=paper_sentence(summary, reported, gathered.making, corrected),
         by_tag=tuple(gathered.tags.figures()) if by_tag else None,
         by_domain=tuple(domain_figures(summary.tasks, domains)),

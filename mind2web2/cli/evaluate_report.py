@@ -11,7 +11,12 @@ from mind2web2.cli.console import PlainConsole
 from mind2web2.cli.displays import duration_text, unreported_text
 from mind2web2.cli.evaluation_plan import OVERWRITE_CONTINUED, EndedRun
 from mind2web2.cli.options import load_function
-from mind2web2.cli.results.tables import print_metrics, removed_tasks_text, score_cells
+from mind2web2.cli.results.tables import (
+    doubt_lines,
+    print_metrics,
+    removed_tasks_text,
+    score_cells,
+)
 from mind2web2.errors import ResultWriteError
 from mind2web2.llm_client.chat import Usage
 from mind2web2.results.agent_summary import AgentSummary
@@ -42,7 +47,7 @@ async def report_run(console: PlainConsole, run: EndedRun) -> None:
         if summary is not None and summary.num_runs:
             print_metrics(console, summary)
     console.print_lines(_failure_lines(run))
-    console.print_lines(_warning_lines(run, problems))
+    console.print_lines(_warning_lines(run, summary, problems))
     console.print_lines(_cost_lines(run))
     if run.plan.shows_scores and any(outcome.score is not None for outcome in run.outcomes):
         options = run.plan.settings.results_option
@@ -134,12 +139,17 @@ def print_scores(
     console.print_table("Scores", headings, rows, texts=("script", "answers"))
 
 
-def _warning_lines(run: EndedRun, problems: Sequence[str]) -> Iterator[str]:
+def _warning_lines(
+    run: EndedRun, summary: AgentSummary | None, problems: Sequence[str]
+) -> Iterator[str]:
     facts = [each.facts for each in run.outcomes if each.facts is not None]
-    folders = run.plan.settings.folder_options
-    recapture = command_line("cache", run.folders.agent_name, "--only", "suspect", *folders)
-    for warning in (*cautions(facts, recapture), *problems):
+    doubts = () if summary is None else doubt_lines(summary.verdicts)
+    for warning in (*cautions(facts), *doubts, *problems):
         yield f"Warning: {warning}"
+    if summary is not None and summary.verdicts.reservations["suspect_page"]:
+        folders = run.plan.settings.folder_options
+        recapture = command_line("cache", run.folders.agent_name, "--only", "suspect", *folders)
+        yield f"Next, to capture pages that look wrong again: {recapture}"
     if clock := clock_line(facts):
         yield f"Note: {clock}"
     for task in run.plan.work:

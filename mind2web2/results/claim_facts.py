@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Literal, get_args
 
 from mind2web2.rubric.verdicts import (
-    TO_THIS_JUDGE,
     Evidence,
     ExtractionRecord,
     PageCheck,
@@ -111,36 +110,3 @@ def extraction_reservations(record: ExtractionRecord) -> frozenset[Reservation]:
     if record.shown.flags:
         reservations.add("flagged")
     return frozenset(reservations)
-
-
-@dataclass(slots=True)
-class PageFacts:
-    """What may make a verdict wrong on the pages that a claim was held against.
-
-    Args:
-        unavailable: addresses.
-        troubles: kinds of those of the pages that decided.
-        flagged: addresses of pages with passages that seem to address the judge.
-        is_shown_in_part: the judge got only some of a page's images.
-    """
-
-    unavailable: list[str] = field(default_factory=list)
-    troubles: set[str] = field(default_factory=set)
-    flagged: list[str] = field(default_factory=list)
-    is_shown_in_part: bool = False
-
-    @classmethod
-    def of(cls, leaf: WrittenNode) -> PageFacts:
-        """Return the facts of a leaf."""
-        facts = cls()
-        checks = leaf.grounds.pages
-        for check in _decisive(checks):
-            facts.troubles.update(check.shown.troubles)
-        for check in checks:
-            if check.outcome == "unavailable":
-                facts.unavailable.append(check.url)
-            if check.shown.flags:
-                facts.flagged.append(check.url)
-            for note in check.shown.notes:
-                facts.is_shown_in_part |= TO_THIS_JUDGE in note
-        return facts

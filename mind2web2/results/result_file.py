@@ -299,11 +299,6 @@ class ResultFile(BaseModel):
         """Return the page of each extraction that is empty because its page is unavailable."""
         return [str(record.url) for record in self.extractions if record.unavailable]
 
-    def declined_counts(self) -> tuple[int, int]:
-        """Return the numbers of votes and of extractions that the judge declined."""
-        votes = sum(bool(vote.declined) for vote in self._votes())
-        return votes, sum(bool(record.declined) for record in self.extractions)
-
     def quote_counts(self) -> dict[QuoteMatch, int]:
         """Return how many quoted passages were found, approximately found, and not found."""
         quotes = [vote.quote for vote in self._votes()]

@@ -199,7 +199,7 @@ def test_what_the_scores_rest_on(results):
     assert "failed: page unavailable 1 33% c 1 of 2" in rows
     assert "page looks wrong 0 0%" in rows
     assert "votes differ, of 3 1 33% c 1 of 2" in rows
-    assert "Extractions: 1 empty, because the judge refused to answer." in rows
+    assert "Warning: extractions: 1 empty, because the judge refused to answer" in rows
     assert "Warning: answers that try to instruct the judge: 1 (d/answer_1.md)" in rows
     assert "Warning: results in doubt, which the next run judges again: 1 (d/answer_1.md)" in rows
     assert any(row.startswith("Warning: results without evidence") for row in rows)

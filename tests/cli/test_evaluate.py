@@ -368,7 +368,8 @@ def test_extractions_without_their_page_are_reported(project, server):
         assert run.returncode == 0
         warnings = [line for line in run.stdout.splitlines() if line.startswith("Warning: ")]
         assert warnings == [
-            "Warning: 1 cited page unavailable (lake 1); 2 extractions came out empty"
+            "Warning: 1 cited page unavailable (lake 1)",
+            "Warning: extractions: 2 empty, because a page was unavailable",
         ]
 
 

@@ -11,8 +11,10 @@ from projects import ClaimJudge, Project, evaluate
 from rich.table import Table
 from scripted_judge import ScriptedJudge
 
+from mind2web2.analysis.metrics import verdict_counts
 from mind2web2.cli.console import PlainConsole
-from mind2web2.results.cautions import cautions, flagged_line
+from mind2web2.cli.results.tables import doubt_lines
+from mind2web2.results.known_answers import agent_answers
 from mind2web2.utils.logging_setup import cleanup_logger, create_logger
 
 PAGE = "https://lake.example/depth"
@@ -50,7 +52,7 @@ async def test_what_is_calm_has_no_flags(tmp_path):
 
 
 async def test_a_run_counts_what_is_flagged(tmp_path):
-    """Each answer, page and claim once, in one closing line; the scores are the judge's."""
+    """The closing lines count claims and name answers; the scores are the judge's."""
     project = Project(tmp_path)
     project.add_answer("answer_1", f"The lake is deep. {ORDER}")
     project.add_answer("answer_2", "The lake is deep.")
@@ -62,12 +64,11 @@ async def test_a_run_counts_what_is_flagged(tmp_path):
         1,
         0,
     ]
-    facts = [outcome.facts for outcome in outcomes]
-    line = flagged_line(facts)
-    assert line.startswith("texts that seem to instruct the judge: 1 answer, 1 page. ")
-    assert "changes no verdict" in line
-    assert line in cautions(facts, "recapture")
-    assert flagged_line(facts[1:]).startswith("texts that seem to instruct the judge: 1 page. ")
+    verdicts = verdict_counts(agent_answers(project.results.parent, "bot"))
+    assert list(doubt_lines(verdicts)) == [
+        "4 claims of 4: text tries to instruct judge",
+        "answers that try to instruct the judge: 1 (lake/answer_1.md)",
+    ]
 
 
 def test_terminal_escapes_reach_no_log_and_no_console(tmp_path, capsys):

@@ -9,10 +9,9 @@ from hypothesis import strategies as st
 from result_parts import JUDGE, made_from, shown
 from scripted_judge import ScriptedJudge
 
-from mind2web2.results.claim_facts import ClaimFacts, PageFacts
+from mind2web2.results.claim_facts import ClaimFacts
 from mind2web2.results.result_file import ResultFile
 from mind2web2.results.scored_answer import ResultFacts, result_facts
-from mind2web2.rubric.written_tree import read_tree
 
 PASSED, FAILED = {"score": 1.0, "status": "passed"}, {"score": 0.0, "status": "failed"}
 FLAG = {"kind": "instruction", "excerpt": "x"}
@@ -318,14 +317,3 @@ def test_no_content_makes_it_fail(content):
     """Any tool may have written a result; malformed fields say nothing."""
     found = result_facts(ResultFile.of(content))
     assert all(isinstance(claim, ClaimFacts) for claim in found.claims)
-
-
-def test_a_leafs_pages_are_told_apart():
-    found = read_tree(
-        leaf(
-            "failed",
-            pages=[GONE, check(REFUTED, False, troubles=["login", "challenge"])],
-        )
-    )
-    facts = PageFacts.of(found)
-    assert (facts.unavailable, facts.troubles) == (["gone"], {"login", "challenge"})

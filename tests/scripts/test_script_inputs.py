@@ -234,7 +234,7 @@ class TestAsOf:
             assert run.returncode == 0, run.stderr
             seen, inputs = self.claim(project)
             assert (seen, inputs["clock"]["zone"]) == (claim, "Asia/Tokyo")
-            assert "1 script reads the clock: lake" in run.stdout
+            assert "1 script read the clock: lake" in run.stdout
             again = self.run(project, server, "--as_of", as_of)
             assert again.returncode == 0
             assert len(project.result_paths()) == 1

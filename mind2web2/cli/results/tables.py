@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from statistics import fmean
@@ -155,15 +155,16 @@ def print_verdicts(console: PlainConsole, verdicts: VerdictCounts) -> None:
     title = f"Evidence behind the scores: {counted(verdicts.claims, 'judged claim')}"
     headings = ("claims", "number", "share", "most of them in")
     console.print_table(title, headings, rows, texts=("most of them in",))
-    counts = verdicts.extractions
-    extractions = [
-        f"{counts[name]} {label}" for name, label in _OF_EXTRACTIONS.items() if counts[name]
-    ]
-    if extractions:
-        console.print_line(f"Extractions: {', '.join(extractions)}.")
-    for label, answers in _doubtful_answers(verdicts):
-        if answers:
-            console.print_line(f"Warning: {label}: {len(answers)} ({name_list(answers)})")
+    console.print_lines(_doubtful_results(verdicts), "Warning: ")
+
+
+def doubt_lines(verdicts: VerdictCounts) -> Iterator[str]:
+    """Yield what else than unavailable pages may have made scores wrong, one line each."""
+    for name, label in _RESERVATIONS.items():
+        count = verdicts.reservations[name]
+        if count and name != "page_not_had":
+            yield f"{counted(count, 'claim')} of {verdicts.claims:,}: {label}"
+    yield from _doubtful_results(verdicts)
 
 
 class _Share(NamedTuple):
@@ -198,17 +199,23 @@ def _share_row(
     return label, str(part), percent(part / total) if total else "-", ", ".join(listed)
 
 
-def _doubtful_answers(verdicts: VerdictCounts) -> list[tuple[str, Sequence[str]]]:
-    return [
-        ("answers that try to instruct the judge", verdicts.flagged_answers),
-        ("results in doubt, which the next run judges again", verdicts.in_doubt),
-        ("scores without a rubric tree, which cannot be checked", verdicts.treeless),
-        ("scores that differ from their rubric trees", verdicts.off_tree),
-        (
-            "results without evidence, whose claims are not counted here",
-            verdicts.unexplained,
-        ),
+def _doubtful_results(verdicts: VerdictCounts) -> Iterator[str]:
+    counts = verdicts.extractions
+    extractions = [
+        f"{counts[name]} {label}" for name, label in _OF_EXTRACTIONS.items() if counts[name]
     ]
+    if extractions:
+        yield f"extractions: {', '.join(extractions)}"
+    results = {
+        "answers that try to instruct the judge": verdicts.flagged_answers,
+        "results in doubt, which the next run judges again": verdicts.in_doubt,
+        "scores without a rubric tree, which cannot be checked": verdicts.treeless,
+        "scores that differ from their rubric trees": verdicts.off_tree,
+        "results without evidence, whose claims are not counted": verdicts.unexplained,
+    }
+    for label, names in results.items():
+        if names:
+            yield f"{label}: {len(names)} ({name_list(names)})"
 
 
 def print_now(

@@ -119,8 +119,8 @@ def test_an_archive_has_the_copy_of_a_page_that_is_gone(project: Project) -> Non
 
 
 def test_the_command_that_captures_suspect_pages_again_works_as_typed(project: Project) -> None:
-    [line] = [line for line in project.first.splitlines() if "capture them again: " in line]
-    words = shlex.split(line.partition("capture them again: ")[2])
+    [line] = [line for line in project.first.splitlines() if "look wrong again: " in line]
+    words = shlex.split(line.partition("look wrong again: ")[2])
     done = call(main, *words[words.index("cache") :])
     assert "/gone" in done.stdout
 

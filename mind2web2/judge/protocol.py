@@ -124,6 +124,10 @@ class Judge(Protocol):
         """Return usage and notes, for scripts and reports."""
 
     @property
+    def leaves_begun(self) -> set[str | None]:
+        """Return the ids of the leaves whose verification has begun; verifiers add theirs."""
+
+    @property
     def shows_images(self) -> bool:
         """Tell whether the judge is shown images."""
 
@@ -174,9 +178,11 @@ class JudgeSession(FailureLatch):
 
     Attributes:
         ledger: usage and notes.
+        leaves_begun: the leaves whose verification has begun.
     """
 
     ledger: JudgeLedger = field(default_factory=JudgeLedger, init=False)
+    leaves_begun: set[str | None] = field(default_factory=set, init=False)
 
     @property
     def shows_images(self) -> bool:

@@ -111,7 +111,14 @@ async def script_result(
         )
         with script_reports(reports):
             result = await _call(evaluate_answer, call, judge, cache, logger, stops)
-        reports.find_undecided(_undecided_ids(result))
+        undecided = _undecided_ids(result)
+        # Its score would depend on the judge's speed.
+        if late := judge.leaves_begun.intersection(undecided):
+            raise EvalScriptError(
+                f"script {call.script_path.name} returned its result before the judge's verdict on "
+                f"{min(map(str, late))!r} was there: await the verification"
+            )
+        reports.find_undecided(undecided)
     except Mind2Web2Error:
         # The judge's failure is the reason, even if the script turned it into another error.
         if judge.failure is not None:

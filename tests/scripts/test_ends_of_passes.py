@@ -57,6 +57,20 @@ async def score_of(project, ahead="values", reply=reply):
     return outcome.score
 
 
+@pytest.mark.parametrize("ahead", ["values", None])
+async def test_a_script_waits_for_the_verdicts_on_its_leaves(tmp_path, ahead):
+    """Without, the score would depend on which reply comes first; a claim without a leaf may."""
+    project = Project(tmp_path)
+    project.add_answer()
+    left = "left = asyncio.create_task(evaluator.verify('slow', {leaf}))\nawait verify('true')\n"
+    end = f"{VERIFY}{left}return evaluator.get_summary()\n"
+    project.add_script_body(end.format(leaf="evaluator.add_leaf('late', '')"))
+    with pytest.raises(AssertionError, match="before the judge's verdict on 'late' was there"):
+        await score_of(project, ahead)
+    project.add_script_body(end.format(leaf=None))
+    assert await score_of(project, ahead) == 1.0
+
+
 @pytest.fixture
 def project(tmp_path, monkeypatch):
     """Return a project with an answer, in whose folder scripts run."""

@@ -125,10 +125,12 @@ class AnswerClient(AsyncCalls):
 
     Attributes:
         shows_images: whether the judge is shown images.
+        leaves_begun: the leaves whose verification has begun.
     """
 
     def __init__(self, run: RpcClient, job: PassJob, stops: ScriptStops) -> None:
         self.shows_images = job.shows_images
+        self.leaves_begun: set[str | None] = set()
         self._run = run
         self._model = job.call.model
         self._endpoint = job.endpoint

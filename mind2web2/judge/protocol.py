@@ -223,5 +223,5 @@ def _cut_off(name: str) -> JudgeError:
     """Return why there is no result where a time limit of the script's own expired."""
     return JudgeError(
         f"the script stopped waiting for the judge on {name!r} (a time limit of its own, such as "
-        "asyncio.timeout or wait_for): raise that limit"
+        "asyncio.timeout or wait_for, a TaskGroup with a task that failed, or cancel()): let it wait"
     )

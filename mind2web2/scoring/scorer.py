@@ -541,7 +541,8 @@ class _StoredPagesOnly(SharedCaptures):
         is_retry: bool = False,  # noqa: ARG002
     ) -> None:
         """Raise ``PageMissingError`` for a page not stored, ``CaptureError`` for one that fails."""
-        if lookup_key(url) is None:
+        # A single word, such as the "N/A" of an extraction, could be a host, but is no citation.
+        if lookup_key(url) is None or "." not in url.replace("://", "."):
             raise CaptureError("not an address of a page")
         if await asyncio.to_thread(cache.has, url) is not None:
             return

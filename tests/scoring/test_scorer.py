@@ -237,6 +237,15 @@ def test_a_missing_page_means_what_the_caller_chose(project, caplog, page, missi
     assert [record for record in caplog.records if record.levelno >= logging.WARNING] == []
 
 
+@pytest.mark.parametrize(("source", "expected"), [("N/A", 0.0), ("http://wiki/", "page")])
+def test_a_word_in_place_of_an_address_fails_its_claim(project, source, expected):
+    project.add_script({"deep": (DEEP, source)})
+    pages = project.root / "cache"
+    pages.mkdir()
+    outcome = score_once(project, pages=pages)
+    assert (outcome.score if isinstance(outcome, Score) else outcome.kind) == expected
+
+
 def test_missing_pages_are_captured_and_stored_where_the_caller_wants_it(project):
     """One that does not exist is the answer's own fault."""
     html = Answer(

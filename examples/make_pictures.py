@@ -23,7 +23,7 @@ from mind2web2.cli import evaluate_main
 from mind2web2.utils.path_config import PathConfig
 from mind2web2.viewer.catalog import Catalog
 from mind2web2.viewer.front_end import STATIC
-from mind2web2.viewer.server import Session, application, guard, listen
+from mind2web2.viewer.server import Session, SessionGuard, application, listen
 
 ROOT = Path(__file__).resolve().parent.parent
 IMAGES = ROOT / "docs" / "images"
@@ -87,7 +87,9 @@ def main() -> None:
         port = listener.getsockname()[1]
         session = Session.at("127.0.0.1", port)
         server = uvicorn.Server(
-            uvicorn.Config(guard(application(catalog, session), session), log_level="warning")
+            uvicorn.Config(
+                SessionGuard(application(catalog, session), session), log_level="warning"
+            )
         )
         thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
         thread.start()

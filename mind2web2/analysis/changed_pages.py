@@ -14,8 +14,8 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from mind2web2.results.result_file import ResultFile
 from mind2web2.rubric.written_tree import WrittenNode
 from mind2web2.statistics.agreement import share_by_task
+from mind2web2.statistics.paired import Estimate
 from mind2web2.utils.files import read_regular_file, write_whole
-from mind2web2.utils.text import percent
 
 log = logging.getLogger(__name__)
 
@@ -49,25 +49,9 @@ class Share(BaseModel):
     low: float | None = None
     high: float | None = None
 
-    @property
-    def in_percent(self) -> str:
-        """Return the share alone."""
-        return "-" if self.value is None else percent(self.value)
-
-    @property
-    def interval(self) -> str:
-        """Return the interval alone."""
-        if self.low is None or self.high is None:
-            return "too few pages"
-        return f"{percent(self.low)} to {percent(self.high)}"
-
     def __str__(self) -> str:
         """Return the share in words."""
-        if self.value is None:
-            return "unknown"
-        if self.low is None or self.high is None:
-            return f"{self.in_percent} (too few pages for an interval)"
-        return f"{self.in_percent} (95% interval {self.interval})"
+        return str(Estimate(self.value, self.low, self.high))
 
 
 class Excerpt(BaseModel):

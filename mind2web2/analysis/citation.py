@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from mind2web2.analysis.correction_record import CorrectionFigures, Ends
+from mind2web2.analysis.score_matrix import judges_of
 from mind2web2.results.agent_summary import AgentSummary
 from mind2web2.results.result_file import ResultFile
 from mind2web2.results.scored_answer import ScoredAnswer, served_names
@@ -85,27 +86,16 @@ def _correction_words(correction: CorrectionFigures | None) -> str:
 
 
 def _judges(answers: Iterable[ScoredAnswer]) -> str:
-    """Return each judge once, the most frequent first, with the names under which it was served."""
-    by_judge: dict[str, list[ScoredAnswer]] = defaultdict(list)
-    for answer in answers:
-        if answer.reason is None:
-            by_judge[_judge(answer)].append(answer)
-    in_order = sorted(by_judge, key=lambda judge: -len(by_judge[judge]))
-    named = [f"{judge}{_other_names(judge, by_judge[judge])}" for judge in in_order]
-    return ", ".join(named) or "unknown"
-
-
-def _judge(answer: ScoredAnswer) -> str:
-    return answer.facts.judge or "an unknown judge"
-
-
-def _other_names(judge: str, answers: Iterable[ScoredAnswer]) -> str:
-    names = ", ".join(sorted(served_names(answers).keys() - {judge}))
-    return f" (served as {names})" if names else ""
+    """Return each judge once, and other names under which they were served."""
+    judged = [answer for answer in answers if answer.reason is None]
+    judges = judges_of(judged)
+    others = ", ".join(sorted(served_names(judged).keys() - judges))
+    served = f" (served as {others})" if others else ""
+    return f"{', '.join(sorted(judges)) or 'unknown'}{served}"
 
 
 def _versions(answers: Iterable[ScoredAnswer]) -> str:
-    return _name_counts(answer.facts.own_version for answer in answers)
+    return _most_first(Counter(answer.facts.own_version for answer in answers))
 
 
 def _votes(making: Making) -> str:
@@ -115,10 +105,6 @@ def _votes(making: Making) -> str:
     if most == ["1"]:
         return "one vote a claim"
     return f"majority of at most {' or '.join(most)} votes a claim"
-
-
-def _name_counts(names: Iterable[str]) -> str:
-    return _most_first(Counter(name for name in names if name))
 
 
 def _most_first(counts: Counter[str]) -> str:

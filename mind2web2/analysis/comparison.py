@@ -150,15 +150,13 @@ def _shared_grids(
         tasks = [{answer.task_id for answer in scored_answers(own)} for _, own in agents]
         common = set.intersection(*tasks)
         if not common:
-            every = "both" if len(agents) == 2 else "all of"
             raise NoSharedTaskError(
-                f"no task has scores of {every} {' and '.join(names)}",
-                f"evaluate {every.removesuffix(' of')} on the same tasks, or name tasks with "
-                "--task_list, where missing answers count as 0",
+                f"no task has scores of {' and '.join(names)}",
+                "evaluate them on the same tasks, or name tasks with --task_list, where missing "
+                "answers count as 0",
             )
-        alone = "alone" if len(agents) == 2 else "that others lack"
         warnings = [
-            f"tasks of {name} {alone}, left out: {name_list(own - common)}"
+            f"tasks of {name} that others lack, left out: {name_list(own - common)}"
             for name, own in zip(names, tasks, strict=True)
             if own - common
         ]

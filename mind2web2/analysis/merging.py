@@ -61,26 +61,22 @@ def merge_results(sources: Sequence[Path], into: Path) -> MergeReport:
     A killed merge continues when it is repeated.
 
     Raises:
-        UsageError: a source holds no results, or a file cannot be read or written.
+        UsageError: a source holds no results.
+        OSError: a file cannot be read or written.
         ResultWriteError: a file cannot be written.
         JudgmentStoreError: judgments cannot be read or written.
     """
     agents = {source: _agents(source, into) for source in sources}
     report = MergeReport()
     lock = ProcessLock(into / ".merging.lock")
-    try:
-        with lock.hold(f"another mind2web2 import results writes to {into}: wait until it ends"):
-            for source, names in agents.items():
-                for agent in names:
-                    _merge_agent(_Places(source, into, agent), report)
-            merged = {name for names in agents.values() for name in names}
-            for agent in sorted(merged, key=natural_key):
-                _sum_up(into, agent, report)
-            merge_all_results(into)
-    except OSError as error:
-        raise UsageError(
-            f"cannot merge {error.filename or into}: {error.strerror or error}"
-        ) from error
+    with lock.hold(f"another mind2web2 import results writes to {into}: wait until it ends"):
+        for source, names in agents.items():
+            for agent in names:
+                _merge_agent(_Places(source, into, agent), report)
+        merged = {name for names in agents.values() for name in names}
+        for agent in sorted(merged, key=natural_key):
+            _sum_up(into, agent, report)
+        merge_all_results(into)
     return report
 
 

@@ -118,6 +118,7 @@ def read_answers(path: Path, tasks: list[Task], agent_folder: Path) -> list[Impo
 
     Raises:
         UsageError: names the lines that are wrong, the first of them if there are many.
+        OSError: the file cannot be read.
     """
     rows = _ImportedRows(path, tasks, agent_folder)
     problems: list[str] = []
@@ -220,8 +221,6 @@ def _rows(path: Path) -> Iterator[tuple[int, str | JsonObject]]:
             for number, line in enumerate(file, start=1):
                 if line.strip():
                     yield number, line
-    except OSError as error:
-        raise UsageError(f"cannot read {path}: {error.strerror or error}") from error
     except UnicodeDecodeError as error:
         raise UsageError(f"cannot read {path}: it is not UTF-8 text") from error
 

@@ -48,7 +48,7 @@ def read_task_list(path: Path) -> list[Task]:
     """
     try:
         if path.is_dir():
-            text = "\n".join(_script_ids([path]))
+            text = "\n".join(script_ids([path]))
         else:
             text = read_regular_file(path).decode("utf-8-sig")
     except OSError as error:
@@ -74,7 +74,7 @@ def read_task_list(path: Path) -> list[Task]:
     return [task for _, task in rows]
 
 
-def _script_ids(folders: Sequence[Path]) -> list[str]:
+def script_ids(folders: Sequence[Path]) -> list[str]:
     """Return the tasks that have a script or a rubric file in the folders, in natural order."""
     ids: set[str] = set()
     for folder in folders:

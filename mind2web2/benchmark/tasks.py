@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from mind2web2.benchmark.task_lists import Task, _script_ids, read_task_list
+from mind2web2.benchmark.task_lists import Task, read_task_list, script_ids
 from mind2web2.errors import UsageError
 from mind2web2.scripts.load import parsed_script, script_problem
 from mind2web2.scripts.rubric_reading import ReadRubric
@@ -45,18 +45,17 @@ def find_tasks(
                 listed_in=(*known.listed_in, path.stem),
                 question=known.question or task.question,
             )
-    versions = paths.script_versions() if paths.eval_scripts_root.is_dir() else []
     if task_list is None:
+        versions = paths.script_versions()
         folders = [paths.eval_scripts_root / version for version in versions]
-        for task_id in _script_ids(folders or [paths.eval_scripts_root]):
+        for task_id in script_ids(folders or [paths.eval_scripts_root]):
             by_id.setdefault(task_id, Task(task_id))
     if not by_id:
         raise UsageError(
             f"no tasks under {tasks_root} and {paths.eval_scripts_root} in {Path.cwd()}: run the "
             f"command in your project's folder, or download tasks by {program()} get"
         )
-    has_scripts = paths.eval_scripts_root.is_dir()
-    tasks = [_with_script(task, paths) if has_scripts else task for task in by_id.values()]
+    tasks = [_with_script(task, paths) for task in by_id.values()]
     if with_script:
         tasks = [task for task in tasks if task.script_version is not None]
     return _select_tasks(tasks, names)

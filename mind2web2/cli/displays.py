@@ -203,7 +203,7 @@ def uncached_text(pages: int, settings: RunSettings) -> str:
     """Return how many cited pages are not cached, and what becomes of the claims on them."""
     if not pages:
         return "All cited pages are cached."
-    text = f"{counted(pages, 'cited page')} {'is' if pages == 1 else 'are'} not cached."
+    text = f"{counted(pages, 'cited page')} not cached."
     if settings.captures_pages:
         return f"{text} A page is captured when a claim needs it."
     return f"{text} This run captures nothing, so claims on them are not supported."

@@ -138,8 +138,7 @@ def select_work(paths: PathConfig, agent_name: str, task_ids: Sequence[str] = ()
         raise _no_answers(agent_folder, task_ids)
     answered = [task for task in tasks if task.answers]
     if answered and all(task.script_path is None for task in answered):
-        more = f" (nor is there one for {len(answered) - 1} more)" if len(answered) > 1 else ""
-        raise UsageError(f"{answered[0].unscored_reason}{more}")
+        raise UsageError(f"{answered[0].unscored_reason}")
     return tasks
 
 

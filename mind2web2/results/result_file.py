@@ -201,7 +201,8 @@ class ResultFile(BaseModel):
             "judge_model": making.judge_model,
             **self.document,
             **names,
-            **_with_quotes(recorded, self),
+            **recorded,
+            "quotes": self.quote_counts(),
             "run": making.run.as_json(),
         }
         return ResultFile.of(with_checksum(written))
@@ -351,14 +352,6 @@ def _without_run(document: JsonObject) -> JsonObject:
         "inputs": {**inputs, "clock": clock},
     }
     return {**document, "run": None, "provenance": made_from}
-
-
-def _with_quotes(recorded: JsonObject, result: ResultFile) -> JsonObject:
-    """Return the record of a result's making with the counts of quotations in their place."""
-    names = list(recorded)
-    names.insert(names.index("judge_usage") + 1, "quotes")
-    fields = {**recorded, "quotes": result.quote_counts()}
-    return {name: fields[name] for name in names}
 
 
 def with_checksum(document: JsonObject) -> JsonObject:

@@ -323,8 +323,7 @@ def too_few(tasks: int) -> str | None:
     if not tasks:
         return "no value is known"
     if tasks < MIN_TASKS:
-        tasks_are = "task is" if tasks == 1 else "tasks are"
-        return f"{tasks} {tasks_are} too few, {MIN_TASKS} are needed"
+        return f"too few tasks: {tasks}, {MIN_TASKS} are needed"
     return None
 
 

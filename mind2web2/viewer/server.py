@@ -186,11 +186,6 @@ def application(
     )
 
 
-def guard(app: ASGIApp, session: Session) -> ASGIApp:
-    """Return the application behind the check of who asks."""
-    return SessionGuard(app, session)
-
-
 def serve(app: ASGIApp, listener: socket.socket) -> None:
     """Serve until the user stops it with Ctrl-C."""
     config = uvicorn.Config(

@@ -290,13 +290,7 @@ class JudgeComparison:
     @property
     def other_verdicts(self) -> int:
         """Return the number of cases to which the two give different verdicts."""
-        pairs = zip(self.first.outcomes, self.second.outcomes, strict=True)
-        replied = (
-            (one.given, other.given)
-            for one, other in pairs
-            if one.is_right is not None and other.is_right is not None
-        )
-        return sum(one != other for one, other in replied)
+        return sum(one.given != other.given for one, other in _replied(self.first, self.second))
 
 
 def comparisons(checks: Sequence[JudgeCheck]) -> list[JudgeComparison]:
@@ -312,10 +306,16 @@ def comparisons(checks: Sequence[JudgeCheck]) -> list[JudgeComparison]:
     ]
 
 
+def _replied(first: JudgeCheck, second: JudgeCheck) -> list[tuple[CaseOutcome, CaseOutcome]]:
+    """Return the outcomes of the cases to which both judges replied."""
+    pairs = zip(first.outcomes, second.outcomes, strict=True)
+    return [pair for pair in pairs if None not in (pair[0].is_right, pair[1].is_right)]
+
+
 def _compare_pairs(first: JudgeCheck, second: JudgeCheck) -> tuple[int, PairedTest]:
     clusters: dict[str, list[int]] = {}
-    for one, other in zip(first.outcomes, second.outcomes, strict=True):
-        if one.is_right is not None and other.is_right is not None:
-            clusters.setdefault(one.case.pair, []).append(other.is_right - one.is_right)
+    for one, other in _replied(first, second):
+        difference = bool(other.is_right) - bool(one.is_right)
+        clusters.setdefault(one.case.pair, []).append(difference)
     differences = [fmean(own) for own in clusters.values()]
     return sum(map(len, clusters.values())), PairedTest.of(differences, (-1.0, 1.0))

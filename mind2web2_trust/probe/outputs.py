@@ -28,12 +28,11 @@ def print_report(
     )
     console.print(_table(report))
     console.print_line(
-        f"The judge would pass {report.false_passes.in_percent} of claims that a page does not "
-        f"support (95% interval {report.false_passes.interval}), if it reads other pages as it "
-        "read these.",
+        f"The judge would pass {report.false_passes} of claims that a page does not support, if "
+        "it reads other pages as it read these.",
     )
     console.print_line(
-        f"Controls, where the verdict must stay: {report.false_alarms.in_percent} of "
+        f"Controls, where the verdict must stay: {report.false_alarms} of "
         f"{report.false_alarms.count} changed.",
     )
     console.print_line(_left_out(report, unquoted))
@@ -55,9 +54,9 @@ def print_report(
 
 
 def _table(report: ChangedPages) -> Table:
-    table = Table("change", "probes", "noticed", "95% interval")
+    table = Table("change", "probes", "noticed (95% interval)")
     for kind, share in (*report.by_kind.items(), ("all", report.noticed)):
-        table.add_row(kind, str(share.count), share.in_percent, share.interval)
+        table.add_row(kind, str(share.count), str(share))
     return table
 
 

@@ -119,14 +119,17 @@ def content_words(text: str) -> frozenset[str]:
 
     Chinese and Japanese texts have the signs.
     """
-    words = (match[0].casefold() for match in _WORD.finditer(text))
-    return frozenset(word for word in words if word not in _STOP_WORDS)
+    return frozenset(_meaningful_words(text))
 
 
 def first_content_word(text: str) -> str | None:
     """Return the first word of a text that carries meaning."""
+    return next(_meaningful_words(text), None)
+
+
+def _meaningful_words(text: str) -> Iterator[str]:
     words = (match[0].casefold() for match in _WORD.finditer(text))
-    return next((word for word in words if word not in _STOP_WORDS), None)
+    return (word for word in words if word not in _STOP_WORDS)
 
 
 def speaks_of(claim_words: frozenset[str], text: str) -> bool:

@@ -69,7 +69,7 @@ def test_only_tasks_that_both_have_are_compared():
     assert (found["num_tasks"], score["first"], score["tasks"]) == (6, 1.0, 6)
     assert score["second"] == round(3.5 / 6, 4)
     assert found["warnings"] == [
-        "tasks of old alone, left out: task_6, task_7, task_8, task_9, task_10, task_11",
+        "tasks of old that others lack, left out: task_6, task_7, task_8, task_9, task_10, task_11",
     ]
 
 
@@ -86,7 +86,7 @@ def test_with_a_task_list_what_is_missing_counts_as_zero():
     ("first", "second", "reason"),
     [
         pytest.param([0.0] * 8, [0.5] * 8, "the difference is the same at every task", id="alike"),
-        pytest.param([0.0, 0.5], [0.5, 0.5], "2 tasks are too few, 6 are needed", id="two tasks"),
+        pytest.param([0.0, 0.5], [0.5, 0.5], "too few tasks: 2, 6 are needed", id="two tasks"),
     ],
 )
 def test_without_spread_there_is_no_interval(first, second, reason):
@@ -134,9 +134,7 @@ def test_several_agents_are_corrected_for_being_several():
 
 def test_agents_without_a_common_task_cannot_be_compared():
     agents = (("old", agent([0.5])), ("new", agent([None])))
-    with pytest.raises(
-        UsageError, match="no task has scores of both old and new; evaluate both on"
-    ):
+    with pytest.raises(UsageError, match="no task has scores of old and new; evaluate them on"):
         compared(*agents)
     assert compared(*agents, ["task_0"])["metrics"]["avg_score"]["second"] == 0.0
 

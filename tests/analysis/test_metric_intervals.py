@@ -94,8 +94,8 @@ def test_gaps_widen_the_interval():
     ("tasks", "reason"),
     [
         (0, "no value is known"),
-        (1, "1 task is too few, 6 are needed"),
-        (5, "5 tasks are too few, 6 are needed"),
+        (1, "too few tasks: 1, 6 are needed"),
+        (5, "too few tasks: 5, 6 are needed"),
         (6, None),
     ],
 )

@@ -145,7 +145,7 @@ def test_the_published_summary():
                     "high": None,
                     "exact": False,
                     "tasks": 3,
-                    "reason": "3 tasks are too few, 6 are needed",
+                    "reason": "too few tasks: 3, 6 are needed",
                 }
                 for name in (
                     "avg_score",

@@ -99,7 +99,7 @@ def test_places_that_cannot_be_written(part):
     assert call(main, "import", "judgments", "bot", "three.jsonl").returncode == 0
     run = call(main, "export", "bot", "--judgments", "three.jsonl/x.jsonl")
     assert run.returncode == 2
-    assert run.stderr.startswith("mind2web2: cannot write three.jsonl/x.jsonl: ")
+    assert run.stderr.startswith("mind2web2: cannot use three.jsonl/x.jsonl: ")
     store = part.parent / "eval_results" / "other" / STORE_NAME
     store.parent.mkdir()
     store.write_text("no database, though somebody may have put it here. " * 10)

@@ -144,7 +144,7 @@ def test_equal_answers_say_nothing_of_other_answers(tmp_path, monkeypatch, diffe
 @pytest.mark.usefixtures("results")
 def test_few_tasks_have_no_intervals():
     run = call(main, "metrics", "bot")
-    assert "No 95% intervals: 2 tasks are too few, 6 are needed." in run.stdout.splitlines()
+    assert "No 95% intervals: too few tasks: 2, 6 are needed." in run.stdout.splitlines()
     assert "95% interval:" not in run.stdout
 
 
@@ -169,7 +169,7 @@ def test_a_metric_of_few_values_has_no_interval(tmp_path, monkeypatch):
     add_result(tmp_path, "last/answer_1", 1, time_seconds=60)
     run = call(main, "metrics", "bot")
     assert (
-        "No interval for agent's time (s): 1 task is too few, 6 are needed."
+        "No interval for agent's time (s): too few tasks: 1, 6 are needed."
         in run.stdout.splitlines()
     )
 

@@ -70,9 +70,7 @@ def test_a_first_run_counts_what_the_scripts_ask(project, server):
         assert estimate_of(TASK, told.stdout)[-1] == "0"
         assert "Judge requests: probably 8; tokens in: " in told.stdout
         assert re.search(r"^Dollars: probably \$\d\S+\.$", told.stdout, re.M)
-        assert (
-            "1 cited page is not cached. A page is captured when a claim needs it." in told.stdout
-        )
+        assert "1 cited page not cached. A page is captured when a claim needs it." in told.stdout
         assert told.stdout.endswith("Nothing was asked or written.\n")
     assert (files(project), server.calls) == (before, [])
 
@@ -91,7 +89,7 @@ def test_a_later_run_is_known(project, server):
     assert "Judge requests: probably 8; " in again.stdout
     assert f"probably ${asked * PRICE_USD:.4f}." in again.stdout
     assert (
-        "1 cited page is not cached. This run captures nothing, so claims on them are not supported."
+        "1 cited page not cached. This run captures nothing, so claims on them are not supported."
         in again.stdout
     )
     assert (files(project), len(server.calls)) == (before, asked)

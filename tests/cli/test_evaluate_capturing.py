@@ -149,7 +149,7 @@ def test_nothing_is_captured_where_that_is_not_wanted(project, server, judge):
     run = evaluate(project, judge, "--no_capture", "--allow_private_network")
     assert (run.returncode, complaints(run.stderr)) == (0, [])
     assert run.stdout.startswith(
-        "2 cited pages are not cached. This run captures nothing, so claims on them are not supported.\n"
+        "2 cited pages not cached. This run captures nothing, so claims on them are not supported.\n"
     )
     assert server.requests == []
     assert project.task_summary("lake")["answer_1.md"]["score"] == 0.0

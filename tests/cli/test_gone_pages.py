@@ -25,7 +25,7 @@ def example(tmp_path, monkeypatch):
 @pytest.mark.usefixtures("example")
 def test_a_run_says_first_that_its_pages_are_gone():
     run = call(evaluate_main, "--agent_name", "example", *REPLAY)
-    assert "cited pages are not cached" in run.stdout.splitlines()[0]
+    assert "cited pages not cached" in run.stdout.splitlines()[0]
 
 
 @pytest.mark.usefixtures("example")

@@ -17,7 +17,7 @@ from mind2web2.cli import evaluate_main
 from mind2web2.utils.path_config import PathConfig
 from mind2web2.viewer.catalog import Catalog
 from mind2web2.viewer.report import ReportContent, write_report
-from mind2web2.viewer.server import Session, application, guard, listen
+from mind2web2.viewer.server import Session, SessionGuard, application, listen
 
 REPOSITORY = Path(__file__).parent.parent.parent
 
@@ -34,7 +34,7 @@ def served(catalog, features=None, host="127.0.0.1"):
     """Serve a catalog in a thread; yield the address with the session's key."""
     listener = listen(host, 0)
     session = Session.at(*listener.getsockname()[:2])
-    app = guard(application(catalog, session, features), session)
+    app = SessionGuard(application(catalog, session, features), session)
     server = uvicorn.Server(
         uvicorn.Config(app, log_level="error", lifespan="off", timeout_graceful_shutdown=1)
     )

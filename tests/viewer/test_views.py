@@ -257,7 +257,7 @@ async def test_comparison_of_agents_has_its_tests(page, tmp_path):
             await expect(rows.last).to_contain_text("new, old")
             assert await page.locator("option", has_text="empty").count() == 0
             await show(page, place, "#/compare?a=new&b=third")
-            reason = "No test: no task has scores of both new and third."
+            reason = "No test: no task has scores of new and third."
             await expect(page.locator("p.hint", has_text="No test")).to_have_text(reason)
             await show(page, place, "#/overview")
             await expect(page.locator("table.agents tbody tr")).to_have_count(3)

@@ -41,7 +41,7 @@ def _print_metric(console: PlainConsole, ranking: Ranking, name: str, label: str
     rows = []
     for agent, value in metric.values.items():
         pair = pairs.get(agent)
-        mark = " *" if agent in metric.tied_with_best and len(metric.tied_with_best) > 1 else ""
+        mark = " *" if agent in metric.tied_with_best else ""
         cells = ("first", "", "") if pair is None else _cells(pair)
         rows.append((f"{agent}{mark}", number(value), *cells))
     title = f"{label}, over the same {counted(ranking.num_tasks, 'task')}"
@@ -55,7 +55,7 @@ def _print_metric(console: PlainConsole, ranking: Ranking, name: str, label: str
         )
     else:
         console.print_line(
-            f"The best is {metric.tied_with_best[0]}, and no other agent is tied with it at the "
+            f"* the best is {metric.tied_with_best[0]}, and no other agent is tied with it at the "
             "5% level.",
         )
 

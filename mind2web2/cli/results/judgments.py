@@ -22,7 +22,8 @@ def write_judgments(output: Path, agent_name: str, eval_results_root: Path) -> N
     """Write an agent's judgments to a file, and print how to score the same answers from it.
 
     Raises:
-        UsageError: there are none, or the file cannot be written.
+        UsageError: there are none.
+        OSError: the file cannot be written.
     """
     if output.suffix != ".jsonl":
         raise UsageError(f"{output}: a file of judgments ends in .jsonl")
@@ -34,11 +35,8 @@ def write_judgments(output: Path, agent_name: str, eval_results_root: Path) -> N
             "results were replayed"
         )
     with JudgmentStore(store_path) as store:
-        try:
-            keys = set(export_judgments(store, output))
-            judges = store.identities()
-        except OSError as error:
-            raise UsageError(f"cannot write {output}: {error.strerror}") from error
+        keys = set(export_judgments(store, output))
+        judges = store.identities()
     used: set[str] = set()
     for _, _, result in latest_results(eval_results_root, agent_name):
         used |= judgments_named(result.content.document)

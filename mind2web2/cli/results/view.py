@@ -22,8 +22,8 @@ from mind2web2.viewer.front_end import DEFAULT_TITLE
 from mind2web2.viewer.report import LARGE_FILE_BYTES, ReportContent, write_report
 from mind2web2.viewer.server import (
     Session,
+    SessionGuard,
     application,
-    guard,
     in_url,
     listen,
     open_browser,
@@ -59,7 +59,7 @@ def run_view(options: argparse.Namespace) -> int:
         open_browser(address)
     # While the browser starts: results of many agents take seconds to read.
     Thread(target=_read_results, args=(console, catalog), daemon=True).start()
-    serve(guard(application(catalog, session, features), session), listener)
+    serve(SessionGuard(application(catalog, session, features), session), listener)
     return 0
 
 

@@ -2,79 +2,53 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean
+from typing import Any, TypeVar
 
+from mind2web2.analysis.audited import audited_answers
+from mind2web2.analysis.labels import LeafName
+from mind2web2.analysis.sample_basis import AnswerName
 from mind2web2.analysis.score_matrix import judges_of
 from mind2web2.results.known_answers import agent_answers
-from mind2web2.results.result_file import ResultFile
-from mind2web2.results.scored_answer import ScoredAnswer, scored_answers
-from mind2web2.results.stored_results import latest_results
+from mind2web2.results.scored_answer import scored_answers
 from mind2web2.statistics.agreement import Cells, figures_of, share_by_task
 from mind2web2.statistics.paired import Estimate
 from mind2web2.statistics.uncertainty import rounded
 from mind2web2.statistics.variance import VarianceFigures, nested_variance
 from mind2web2.utils.text import counted, number, percent
 
+Name = TypeVar("Name")
 _EXAMPLES = 5
 
 
 @dataclass(frozen=True, slots=True)
-class LeafVerdict:
-    """One leaf's own verdict, and what decided it."""
-
-    passed: bool
-    decided_by: str | None
-
-
-# By task, answer name and leaf.
-Leaves = Mapping[tuple[str, str, str], LeafVerdict]
-
-
-def _judged_leaves(task_id: str, answer_name: str, result: ResultFile) -> Leaves:
-    """Return the leaves of a result; of leaves with one id the last counts."""
-    return {
-        (task_id, answer_name, leaf.id): LeafVerdict(
-            passed=leaf.verdict.status == "passed",
-            decided_by=None if leaf.evidence is None else leaf.evidence.decided_by,
-        )
-        for leaf in result.leaves()
-    }
-
-
-@dataclass(frozen=True, slots=True)
 class Judging:
-    """An agent's answers as they were judged once, and the leaves of those with a score."""
+    """An agent's answers as they were judged once.
 
-    answers: Sequence[ScoredAnswer]
-    leaves: Leaves
+    Args:
+        judges: of the answers with a score.
+        scores: by answer.
+        passed: the judge's verdicts by leaf.
+    """
+
+    judges: str
+    scores: Mapping[AnswerName, float]
+    passed: Mapping[LeafName, bool]
 
     @classmethod
     def read(cls, eval_results_root: Path, agent_name: str) -> Judging:
         """Return an agent's newest results."""
-        answers = agent_answers(eval_results_root, agent_name)
-        scored = {answer.place for answer in scored_answers(answers)}
-        leaves: dict[tuple[str, str, str], LeafVerdict] = {}
-        for task_id, answer_name, result in latest_results(eval_results_root, agent_name):
-            if (task_id, answer_name) in scored:
-                leaves |= _judged_leaves(task_id, answer_name, result.content)
-        return cls(answers, leaves)
-
-    def scores(self) -> dict[tuple[str, str], float]:
-        """Return the scores by task and answer."""
-        return {one.place: one.score for one in self.answers if one.score is not None}
-
-    def judges(self) -> str:
-        """Return the judges of the answers with a score."""
-        return "; ".join(sorted(judges_of(scored_answers(self.answers))))
-
-
-def _leaf_name(place: tuple[str, str, str]) -> str:
-    task_id, answer_name, leaf = place
-    return "/".join((task_id, answer_name.removesuffix(".md"), leaf))
+        judged = scored_answers(agent_answers(eval_results_root, agent_name))
+        answers = audited_answers(eval_results_root, agent_name)
+        leaves = (leaf for one in answers for leaf in one.leaves if not leaf.is_skipped)
+        return cls(
+            "; ".join(sorted(judges_of(judged))),
+            {one.name: one.score for one in answers},
+            {leaf.name: leaf.passed for leaf in leaves},
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,21 +86,21 @@ class Repeatability:
 
 def repeatability(judgings: Sequence[Judging]) -> Repeatability:
     """Return how far the judgings of one judge agree."""
-    scores = [judging.scores() for judging in judgings]
-    shared = [place for place in scores[0] if all(place in of_judging for of_judging in scores)]
+    scores = [judging.scores for judging in judgings]
+    shared = _shared(scores)
     by_task: dict[str, list[list[float]]] = {}
     for place in shared:
         by_task.setdefault(place[0], []).append([of_judging[place] for of_judging in scores])
-    places = _places_judged_each_time([judging.leaves for judging in judgings])
+    leaves = _shared([judging.passed for judging in judgings])
     rows: dict[str, tuple[float, float]] = {}
     ever = 0
-    for leaf in places:
-        passed = sum(judging.leaves[leaf].passed for judging in judgings)
+    for leaf in leaves:
+        passed = sum(judging.passed[leaf] for judging in judgings)
         ever += 0 < passed < len(judgings)
         # The share of pairs of judgments that differ.
         flipped = passed * (len(judgings) - passed) / (len(judgings) * (len(judgings) - 1) / 2)
-        flips, leaves = rows.get(leaf[0], (0.0, 0.0))
-        rows[leaf[0]] = flips + flipped, leaves + 1
+        flips, count = rows.get(leaf.task, (0.0, 0.0))
+        rows[leaf.task] = flips + flipped, count + 1
     variance = nested_variance(list(by_task.values()))
     share = None if variance is None else variance.judge_share()
     means = [fmean(of_judging[place] for place in shared) for of_judging in scores if shared]
@@ -135,7 +109,7 @@ def repeatability(judgings: Sequence[Judging]) -> Repeatability:
         means=[round(mean, 4) for mean in means],
         variance=None if variance is None else variance.figures(),
         judge_share_of_variance=rounded(share, 6),
-        leaves=len(places),
+        leaves=len(leaves),
         flip_rate=share_by_task(list(rows.values())),
         ever_flipped=ever,
     )
@@ -180,38 +154,32 @@ class JudgeAgreement:
 
 def judge_agreement(first: Judging, second: Judging) -> JudgeAgreement:
     """Compare two judges on the leaves that both decided."""
-    cells: Counter[tuple[bool, bool]] = Counter()
     by_task: dict[str, Cells] = {}
-    examples = []
-    places = _places_judged_each_time([first.leaves, second.leaves])
-    for place in places:
-        verdicts = first.leaves[place].passed, second.leaves[place].passed
-        cells[verdicts] += 1
-        by_task.setdefault(place[0], Cells()).add(*verdicts)
-        if verdicts[0] != verdicts[1]:
-            examples.append(_leaf_name(place))
+    leaves = _shared([first.passed, second.passed])
+    for leaf in leaves:
+        verdicts = first.passed[leaf], second.passed[leaf]
+        by_task.setdefault(leaf.task, Cells()).add(*verdicts)
+    differing = [leaf for leaf in leaves if first.passed[leaf] != second.passed[leaf]]
+    only_first = sum(first.passed[leaf] for leaf in differing)
     figures = figures_of(by_task)
-    one, other = first.scores(), second.scores()
-    shared = [place for place in one if place in other]
-    means = [fmean(of_judge[place] for place in shared) for of_judge in (one, other) if shared]
+    shared = _shared([first.scores, second.scores])
+    means = [fmean(each.scores[name] for name in shared) for each in (first, second) if shared]
     return JudgeAgreement(
-        leaves=len(places),
-        only_first=cells[True, False],
-        only_second=cells[False, True],
+        leaves=len(leaves),
+        only_first=only_first,
+        only_second=len(differing) - only_first,
         agreement=figures.agreement,
         kappa=figures.kappa,
         ac1=figures.ac1,
         means=means or None,
-        examples=examples[:_EXAMPLES],
+        examples=list(map("/".join, differing[:_EXAMPLES])),
     )
 
 
-def _places_judged_each_time(judgings: Sequence[Leaves]) -> list[tuple[str, str, str]]:
-    return [
-        place
-        for place in judgings[0]
-        if all(place in leaves and leaves[place].decided_by == "judge" for leaves in judgings)
-    ]
+def _shared(maps: Sequence[Mapping[Name, Any]]) -> list[Name]:
+    """Return the keys that all have, in the order of the first."""
+    keys = set(maps[0]).intersection(*maps)
+    return [key for key in maps[0] if key in keys]
 
 
 @dataclass(frozen=True, slots=True)
@@ -234,7 +202,7 @@ class JudgedAgain:
         """Return the figures of an agent's results and those under other roots."""
         counts = Judging.read(eval_results_root, agent)
         judgings = [Judging.read(root, agent) for root in again]
-        judges = (counts.judges(), judgings[0].judges())
+        judges = (counts.judges, judgings[0].judges)
         has_other = judges[0] != judges[1] or len(judgings) == 1
         return cls(
             agent,

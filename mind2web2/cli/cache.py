@@ -177,18 +177,16 @@ def _advice(command: Callable[..., str], pages: Sequence[CitedPage]) -> Iterator
         "--cdp_url http://127.0.0.1:9222"
         " (your own Chrome, started with --remote-debugging-port=9222)"
     )
-    kinds_suspect = _trouble_kinds(page for page in pages if page.is_suspect)
-    kinds_failed = _trouble_kinds(page for page in pages if page.failure is not None)
-    if kinds_suspect:
-        yield f"Next, to try pages that look wrong again: {command('--only', 'suspect')}"
+    suspect = [page for page in pages if page.is_suspect]
     failed = [page for page in pages if page.failure is not None]
     refused = [page for page in failed if _is_refused_as_private(page)]
+    if suspect:
+        yield f"Next, to try pages that look wrong again: {command('--only', 'suspect')}"
     if len(failed) > len(refused):
         yield f"Next, to try failed pages again: {command('--only', 'failed')}"
-    may_be_archived = kinds_suspect or len(failed) > len(refused)
-    if may_be_archived and "--archive" not in command():
+    if len(suspect) + len(failed) > len(refused) and "--archive" not in command():
         yield f"Next, to look for copies in the Internet Archive: {command('--archive')}"
-    if _WALLS & (kinds_suspect | kinds_failed) and "--cdp_url" not in command():
+    if _WALLS & _trouble_kinds([*suspect, *failed]) and "--cdp_url" not in command():
         yield f"To get past logins and captchas, add {own_browser}."
     if refused:
         again = command("--only", "failed", "--allow_private_network")

@@ -74,7 +74,7 @@ class _AgentRead:
     """An agent's results as they were read, with the state of the files."""
 
     look_again_s: float
-    state: tuple[Any, ...]
+    state: Mapping[Path, int]
     answers: dict[AnswerKey, ScoredAnswer]
     summary: AgentSummary
     failed_check: str | None
@@ -302,20 +302,9 @@ class Catalog:
             started_s = time.monotonic()
             if known is not None and started_s < known.look_again_s:
                 return known
-            folder = self.paths.eval_results_root / agent
-            state = tuple(
-                (str(path), path.stat().st_mtime_ns)
-                for pattern in ("*/*.json", "*/*/results/*.json")
-                for path in sorted(folder.glob(pattern))
-                if not self._tasks or path.relative_to(folder).parts[0] in self._tasks
-            )
-            checks = CheckRecord.folder(self.paths.eval_results_root).glob("*.json")
-            corrected = correcting_files(self._corrections, agent)
-            checked = tuple(
-                (str(path), path.stat().st_mtime_ns) for path in (*sorted(checks), *corrected)
-            )
+            state = self._state(agent)
             pause_s = max(_LOOK_EVERY_S, _LOOK_PAUSE * (time.monotonic() - started_s))
-            if known is None or known.state != (*state, *checked):
+            if known is None or known.state != state:
                 stored = agent_answers(self.paths.eval_results_root, agent)
                 answers = [
                     answer for answer in stored if not self._tasks or answer.task_id in self._tasks
@@ -324,12 +313,23 @@ class Catalog:
                 check = failed_check(self.paths.eval_results_root, agent)
                 correction = corrected_figures(self._corrections, agent, self._tasks or None)
                 by_key = {AnswerKey.of(agent, answer): answer for answer in answers}
-                known = _AgentRead(0.0, (*state, *checked), by_key, summary, check, correction)
+                known = _AgentRead(0.0, state, by_key, summary, check, correction)
             again_s = time.monotonic() + pause_s
             self._read[agent] = known = replace(
                 known, look_again_s=again_s, changed_pages=changed_pages(agent)
             )
             return known
+
+    def _state(self, agent: str) -> dict[Path, int]:
+        """Return the files that an agent's figures are read from, with the time of each."""
+        root = self.paths.eval_results_root
+        files = [
+            *(root / agent).glob("*/*.json"),
+            *(root / agent).glob("*/*/results/*.json"),
+            *CheckRecord.folder(root).glob("*.json"),
+            *correcting_files(self._corrections, agent),
+        ]
+        return {path: path.stat().st_mtime_ns for path in files}
 
     def _agent(self, agent: str, read: _AgentRead) -> Json:
         summary = read.summary

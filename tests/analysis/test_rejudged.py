@@ -4,25 +4,21 @@ import pytest
 
 from mind2web2.analysis.judgings import (
     Judging,
-    LeafVerdict,
     judge_agreement,
     repeatability,
 )
-from mind2web2.results.scored_answer import ScoredAnswer
+from mind2web2.analysis.labels import LeafName
 
 
-def judging(verdicts, decided_by="judge"):
+def judging(verdicts):
     """Return a judging of one answer a task; verdicts are ``+`` and ``-``, one a leaf."""
-    answers = [
-        ScoredAnswer(f"t{task}", "answer_1.md", own.count("+") / len(own))
-        for task, own in enumerate(verdicts)
-    ]
-    leaves = {
-        (f"t{task}", "answer_1.md", f"l{place}"): LeafVerdict(verdict == "+", decided_by)
+    scores = {(f"t{task}", "1"): own.count("+") / len(own) for task, own in enumerate(verdicts)}
+    passed = {
+        LeafName(f"t{task}", "1", f"l{place}"): verdict == "+"
         for task, own in enumerate(verdicts)
         for place, verdict in enumerate(own)
     }
-    return Judging(answers, leaves)
+    return Judging("judge", scores, passed)
 
 
 def test_flips_between_judgments():
@@ -37,13 +33,9 @@ def test_flips_between_judgments():
     assert steady.flip_rate.high == pytest.approx(0.411, abs=1e-3)
 
 
-def test_leaves_without_a_verdict_of_the_judge_do_not_count():
-    found = judge_agreement(judging(["+-"]), judging(["-+"], "script"))
-    assert (found.leaves, found.agreement.value, found.kappa.value) == (
-        0,
-        None,
-        None,
-    )
+def test_leaves_that_one_judge_did_not_decide_do_not_count():
+    found = judge_agreement(judging(["+-"]), Judging("other", {}, {}))
+    assert (found.leaves, found.agreement.value, found.kappa.value) == (0, None, None)
 
 
 @pytest.mark.parametrize(

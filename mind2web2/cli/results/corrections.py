@@ -34,17 +34,8 @@ def pair_lines(pair: CorrectedPair) -> Iterator[str]:
     )
     yield (
         f"Errors of the judge, {second} less {first}: passed wrongly {_rate(pair.wrong_passes)}, "
-        f"failed wrongly {_rate(pair.wrong_failures)}{_bias(pair)}."
+        f"failed wrongly {_rate(pair.wrong_failures)}."
     )
-
-
-def _bias(pair: CorrectedPair) -> str:
-    rates = (pair.wrong_passes, pair.wrong_failures)
-    is_biased = any(
-        one.low is not None and one.high is not None and not one.low <= 0 <= one.high
-        for one in rates
-    )
-    return ", so the judge errs differently on the two agents" if is_biased else ""
 
 
 def _reach(ends: Ends | None) -> str:

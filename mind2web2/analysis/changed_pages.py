@@ -191,7 +191,7 @@ class ChangedPages(BaseModel):
         stayed = [each for each in self.survivors if (each.task, each.answer) == (task, answer)]
         return {
             leaf.id
-            for leaf in (result.leaves() if stayed else ())
+            for leaf in result.leaves()
             if any(each.leaf == leaf.id and each.is_about(leaf) for each in stayed)
         }
 

@@ -27,7 +27,6 @@ from mind2web2.statistics.uncertainty import (
     LEVEL,
     SEED,
     IntervalFigures,
-    Limits,
     SampledInterval,
     rounded,
     too_few,
@@ -36,6 +35,8 @@ from mind2web2.utils.names import name_list, natural_key
 
 _P_DIGITS = 6
 _RANKED = ("avg_score", "success_rate")
+# Of a difference of shares.
+_LIMITS = (-1.0, 1.0)
 _TASKS_SHOWN = 5
 # An agent's name and its answers.
 Agent = tuple[str, Sequence[ScoredAnswer]]
@@ -71,8 +72,7 @@ class Pair(IntervalFigures):
         p_holm: the p-value, corrected for all pairs of the agents that are compared.
         clear: the difference is more than chance.
         detectable: the smallest difference that these tasks and runs show four times out of five;
-            ``None`` where even 1, the largest that is possible, is too small, and for other metrics
-            than shares.
+            ``None`` where even 1, the largest that is possible, is too small.
         largest: the tasks with the largest differences.
     """
 
@@ -205,7 +205,7 @@ def _pair(agents: tuple[str, str], first: SampledMetric, second: SampledMetric) 
     tasks = sorted(first.values.keys() & second.values.keys(), key=natural_key)
     sides = [[metric.of_task(task) for task in tasks] for metric in (first, second)]
     by_task = {task: other - one for task, one, other in zip(tasks, *sides, strict=True)}
-    test = PairedTest.of(list(by_task.values()), _limits(first.limits, second.limits))
+    test = PairedTest.of(list(by_task.values()), _LIMITS)
     reason = too_few(len(tasks))
     if reason is None and test.interval is None:
         reason = "the difference is the same at every task"
@@ -223,7 +223,7 @@ def _pair(agents: tuple[str, str], first: SampledMetric, second: SampledMetric) 
         p_value=rounded(test.p_value, _P_DIGITS),
         p_holm=1.0 if test.p_value is None else test.p_value,
         clear=False,
-        detectable=_detectable(first, list(by_task.values())),
+        detectable=_detectable(list(by_task.values())),
         largest=_largest(by_task),
     )
 
@@ -233,10 +233,6 @@ def _largest(by_task: Mapping[str, float]) -> tuple[TaskDifference, ...]:
     return tuple(
         TaskDifference(task_id=task, difference=round(value, 4)) for task, value in moved if value
     )
-
-
-def _limits(first: Limits, second: Limits) -> Limits:
-    return None if first is None or second is None else (second[0] - first[1], second[1] - first[0])
 
 
 def ranking(
@@ -289,9 +285,8 @@ def _rank(pairs: Sequence[Pair]) -> MetricRanking:
     )
 
 
-def _detectable(metric: SampledMetric, differences: Sequence[float]) -> float | None:
-    # Only of shares: "more than 1" is too much.
-    if metric.limits is None or len(differences) < 2:
+def _detectable(differences: Sequence[float]) -> float | None:
+    if len(differences) < 2:
         return None
     least = detectable_difference(len(differences), variance(differences))
     return least if least is not None and least <= 1 else None

@@ -165,13 +165,15 @@ def _row(
 
 
 def _with_notes(row: LeafRow, notes: tuple[str, ...], *, is_enough: bool) -> LeafRow:
+    if not is_enough:
+        return replace(row, notes=notes)
     remarks: list[str] = []
-    if is_enough and not row.passed + row.failed:
+    if not row.passed + row.failed:
         remarks.append(_UNREACHED)
-    elif is_enough and not row.failed:
+    elif not row.failed:
         remarks.append(_ALWAYS)
-    elif is_enough and not row.passed:
+    elif not row.passed:
         remarks.append(_NEVER)
-    if is_enough and row.correlation is not None and row.correlation < 0:
+    if row.correlation is not None and row.correlation < 0:
         remarks.append(AGAINST_THE_REST)
     return replace(row, notes=(*remarks, *notes))

@@ -82,10 +82,8 @@ def agent_metrics(
     runs = {run: _run_means(grid, run) for run in grid.runs}
     tasks = _task_figures(grid)
     judged = [answer for answer in grid.scored_answers if answer.reason is None]
-    # A task list without a single answer is a failure at every task, not an unknown result.
-    nothing = 0.0 if grid.missing_counted_as_zero and grid.tasks else None
-    scores = _spread([run.score for run in runs.values()], nothing)
-    successes = _spread([run.success_rate for run in runs.values()], nothing)
+    scores = _spread([run.score for run in runs.values()], grid.mean_of_none)
+    successes = _spread([run.success_rate for run in runs.values()], grid.mean_of_none)
     words = _spread([run.words for run in runs.values()], None)
     time_s = _mean(answer.time_s for answer in grid.table.values())
     return AgentSummary(
@@ -180,16 +178,15 @@ def _spread(values: Iterable[float | None], nothing: float | None) -> _Spread:
 
 
 def _task_figures(grid: ScoreGrid) -> dict[str, TaskFigures]:
-    nothing = 0.0 if grid.missing_counted_as_zero else None
     figures = {}
     for task in grid.tasks:
         places = [(task, run) for run in grid.runs]
         scores = [grid.scores[place] for place in places if place in grid.scores]
         answers = [grid.table[place] for place in places if place in grid.table]
-        mean = fmean(scores) if scores else nothing
+        mean = fmean(scores) if scores else grid.mean_of_none
         figures[task] = TaskFigures(
             answers=_scored_answers(answers),
-            best_score=rounded(max(scores, default=nothing), _OTHER_DIGITS),
+            best_score=rounded(max(scores, default=grid.mean_of_none), _OTHER_DIGITS),
             avg_score=rounded(mean, _SCORE_DIGITS),
             is_passed=any(map(is_success, scores)),
         )

@@ -51,6 +51,11 @@ class ScoreGrid:
     warnings: tuple[str, ...]
 
     @property
+    def mean_of_none(self) -> float | None:
+        """Return the mean where nothing was answered: a failure at every task, or unknown."""
+        return 0.0 if self.missing_counted_as_zero and self.tasks else None
+
+    @property
     def scored_answers(self) -> list[ScoredAnswer]:
         """Return the answers that have a score of their own."""
         return scored_answers(self.table.values())

@@ -268,8 +268,7 @@ def _members(paths: PathConfig, agent_name: str, scratch: Path) -> Iterator[tupl
                     _no_link(path, folder / agent_name),
                 )
     results = paths.eval_results_root / agent_name
-    summary = results / "summary.json"
-    for path in sorted([*([summary] if summary.is_file() else []), *results.glob("*/*.json")]):
+    for path in sorted([*results.glob("summary.json"), *results.glob("*/*.json")]):
         yield _name("eval_results", results, path), _no_link(path, results)
     for task_id, answer_name, result in latest_results(paths.eval_results_root, agent_name):
         result.unchanged()

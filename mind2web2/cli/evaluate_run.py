@@ -252,8 +252,7 @@ async def _run_session_with_display(
 
 def _keep_usage(run: _Run, judge: CachingJudge) -> None:
     try:
-        shard = run.settings.shard
-        write_usage(run.folders.agent_results, judge, None if shard is None else str(shard))
+        write_usage(run.folders.agent_results, judge, run.settings.shard)
     except ResultWriteError as error:
         run.progress.problems.append(str(error))
 

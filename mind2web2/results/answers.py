@@ -274,15 +274,10 @@ def _task_work(paths: PathConfig, task_folder: Path) -> TaskWork:
     answers, empty = without_empty(answers)
     for problem in problems:
         log.warning("task %s: %s", task_id, problem)
-    return TaskWork(
-        task_id=task_id,
-        answers=answers,
-        script_path=script.path if script else None,
-        script_version=script.version if script else None,
-        unscored_reason=unscored_reason,
-        problems=problems,
-        failed_runs=empty,
-    )
+    work = TaskWork(task_id, answers, None, None, unscored_reason, problems, empty)
+    if script is None:
+        return work
+    return replace(work, script_path=script.path, script_version=script.version)
 
 
 def _script(paths: PathConfig, task_id: str) -> tuple[ScriptFile | None, str | None]:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from pydantic import BaseModel, ConfigDict
 
+from mind2web2.results.shards import Shard
 from mind2web2.results.stored_results import write_file, writing_in
 from mind2web2.utils.files import read_regular_file
 
@@ -23,7 +24,7 @@ USAGE_NAME = "usage.json"
 _RUNS_KEPT = 200
 
 
-def write_usage(folder: Path, judge: CachingJudge, shard: str | None = None) -> None:
+def write_usage(folder: Path, judge: CachingJudge, shard: Shard | None) -> None:
     """Add the run to ``usage.json``: the newest run by task, earlier ones as totals.
 
     Args:
@@ -38,7 +39,7 @@ def write_usage(folder: Path, judge: CachingJudge, shard: str | None = None) -> 
         "created": datetime.now(UTC).isoformat(timespec="seconds"),
         "judge_model": judge.settings.model,
         "endpoint": judge.endpoint,
-        **({} if shard is None else {"shard": shard}),
+        **({} if shard is None else {"shard": str(shard)}),
         **judge.usage.total().as_json(),
         "sent_again": dict(judge.usage.retries.reasons),
     }

@@ -144,7 +144,10 @@ def test_equal_answers_say_nothing_of_other_answers(tmp_path, monkeypatch, diffe
 @pytest.mark.usefixtures("results")
 def test_few_tasks_have_no_intervals():
     run = call(main, "metrics", "bot")
-    assert "No 95% intervals: too few tasks: 2, 6 are needed." in run.stdout.splitlines()
+    assert (
+        "No interval for partial completion, success rate, pass@2: too few tasks: 2, 6 are needed."
+        in run.stdout.splitlines()
+    )
     assert "95% interval:" not in run.stdout
 
 

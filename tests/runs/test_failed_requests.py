@@ -150,7 +150,7 @@ async def test_requests_without_reported_tokens_are_counted(faults, tokens, unto
     ) as server:
         run = await asked(server)
     assert run.usage.tasks["lake"].asked.unreported_requests == untold
-    write_usage(tmp_path, run)
+    write_usage(tmp_path, run, None)
     newest = json.loads((tmp_path / USAGE_NAME).read_text(encoding="utf-8"))["newest_run"]
     assert newest["tasks"]["lake"]["asked"]["untold_requests"] == untold
     text = unreported_text(run.usage)
@@ -201,14 +201,14 @@ def test_runs_that_end_at_the_same_time_are_all_kept(tmp_path):
         run = CachingJudge(JudgeSpec("o4-mini"), None, store)
     run.usage.tasks["lake"].asked += Usage(1, 0, 1, requests=1, cost_usd=0.5)
     with ThreadPoolExecutor(8) as threads:
-        list(threads.map(lambda _: write_usage(tmp_path, run), range(24)))
+        list(threads.map(lambda _: write_usage(tmp_path, run, None), range(24)))
     assert len(json.loads((tmp_path / USAGE_NAME).read_text(encoding="utf-8"))["runs"]) == 24
 
 
 async def test_a_good_reply_is_counted_once(tmp_path):
     with JudgeServer(faults=[status(503), content("Yes.")]) as server:
         run = await asked(server)
-    write_usage(tmp_path, run)
+    write_usage(tmp_path, run, None)
     assert asked_counts(run) == (1, 3, 200)
     newest = json.loads((tmp_path / USAGE_NAME).read_text(encoding="utf-8"))["newest_run"]
     assert (newest["asked"]["requests"], newest["sent_again"]) == (

@@ -267,10 +267,7 @@ def print_reasons(console: PlainConsole, intervals: Mapping[str, IntervalFigures
         if interval.reason is not None:
             by_reason[interval.reason].append(label)
     for reason, labels in by_reason.items():
-        subject = f"No interval for {', '.join(labels)}"
-        if len(labels) == len(valued):
-            subject = f"No {LEVEL_NAME}s"
-        console.print_line(f"{subject}: {reason}.")
+        console.print_line(f"No interval for {', '.join(labels)}: {reason}.")
 
 
 def removed_tasks_text(agent_results: Path, task_ids: Iterable[str]) -> str:

@@ -100,7 +100,10 @@ def _advice(settings: RunSettings, agent_name: str, answers: Sequence[Check]) ->
     command = command_line("evaluate", agent_name, *words, *settings.results_option)
     is_wrong = any(check.state == "wrong" for check in answers)
     first = "delete the result files that are wrong, then " if is_wrong else ""
-    return f"Next, {first}run from the stored judgments: {command}"
+    return (
+        f"Next, {first}run from the stored judgments (without --llm_provider, a judge is asked for "
+        f"those that are missing): {command}"
+    )
 
 
 def _print_json(checked: Mapping[str, Sequence[Check]]) -> None:

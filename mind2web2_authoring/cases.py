@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -18,6 +18,7 @@ from mind2web2.plugin import (
     FieldShape,
     PolicyRun,
     PolicyScript,
+    WrittenNode,
     YamlFileError,
     number,
     read_regular_file,
@@ -233,7 +234,7 @@ def _unknown(
 
 async def rehearse_case(
     script: PolicyScript, path: Path, truth: frozenset[ClaimOnPages] | None
-) -> tuple[CaseOutcome, PolicyRun | None]:
+) -> CaseOutcome:
     """Run a script on a case; ``truth`` is ``None`` where no perfect answer says what holds."""
     try:
         case = read_case(path)
@@ -242,30 +243,36 @@ async def rehearse_case(
             perfect = path.parent / f"{PERFECT}.md"
             raise case.file.fault((), f"has no facts: give some, or a sound {perfect}")
     except YamlFileError as error:
-        return CaseOutcome(path.stem, None, None, str(error)), None
+        return CaseOutcome(path.stem, None, None, str(error))
     answer = answer_of(case, None if case.name == PERFECT else truth)
     run = await script.run(case.answer, answer)
     fault = header_fault(case, answer, run)
     reason = str(fault) if fault is not None else run.error
     if reason is not None or run.score is None:
-        return CaseOutcome(case.name, header.expect, None, reason), run
-    return CaseOutcome(case.name, header.expect, run.score, _difference(case, run)), run
+        return CaseOutcome(case.name, header.expect, None, reason)
+    return outcome_of(case, run.leaves, run.score)
 
 
-def _difference(case: Case, run: PolicyRun) -> str | None:
+def outcome_of(case: Case, leaves: Sequence[WrittenNode], score: float) -> CaseOutcome:
+    """Return the outcome of a case with a score."""
+    return CaseOutcome(case.name, case.header.expect, score, _difference(case, leaves, score))
+
+
+def _difference(case: Case, leaves: Sequence[WrittenNode], score: float) -> str | None:
     header = case.header
-    statuses = {leaf.id: leaf.verdict.status for leaf in run.leaves}
+    statuses = {leaf.id: leaf.verdict.status for leaf in leaves}
     for leaf, expected in header.leaves.items():
         if leaf not in statuses:
             return str(case.file.unknown(("leaves", leaf), "leaf", statuses))
         if statuses[leaf] != expected:
             return f"{leaf}: expected {expected}, got {statuses[leaf]}"
-    if run.score is None or abs(header.expect - run.score) <= TOLERANCE:
+    if abs(header.expect - score) <= TOLERANCE:
         return None
-    for name, status in statuses.items():
-        if status != "passed":
-            return f"first leaf that did not pass: {name}"
-    return "every leaf passed"
+    short = next((leaf for leaf in leaves if leaf.verdict.status != "passed"), None)
+    if short is None:
+        return "every leaf passed"
+    gone = [page.url for page in short.grounds.pages if page.outcome == "unavailable"]
+    return "; unavailable: ".join([f"first leaf that did not pass: {short.id}", *gone])
 
 
 def truth_of(run: PolicyRun, answer: Answer) -> frozenset[ClaimOnPages]:

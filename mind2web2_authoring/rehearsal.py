@@ -271,8 +271,5 @@ class _Rehearsal:
 
     async def _outcomes(self, right: Answer, run: PolicyRun) -> tuple[CaseOutcome, ...]:
         truth = right.truth if right.given and run.error is None else None
-        outcomes = []
-        for path in case_paths(self._plan.cases):
-            outcome, _ = await rehearse_case(self._script, path, truth)
-            outcomes.append(outcome)
-        return tuple(outcomes)
+        paths = case_paths(self._plan.cases)
+        return tuple([await rehearse_case(self._script, path, truth) for path in paths])

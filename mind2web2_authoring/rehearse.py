@@ -25,7 +25,7 @@ from mind2web2.plugin import (
     settings_of,
     write_whole,
 )
-from mind2web2_authoring.cases import TOLERANCE, CaseOutcome, case_paths, read_case
+from mind2web2_authoring.cases import CaseOutcome, case_paths, outcome_of, read_case
 from mind2web2_authoring.rehearsal import RehearsalPlan, TaskRehearsal
 from mind2web2_authoring.rehearsing import rehearsal_plans, rehearse_all
 from mind2web2_authoring.rubric_outline import tree_lines
@@ -111,27 +111,13 @@ def _judge_cases(scorer: Scorer, plan: RehearsalPlan, report: TaskRehearsal) -> 
         except YamlFileError as error:
             results.append(CaseOutcome(path.stem, None, None, str(error)))
             continue
-        expected = case.header.expect
         score = scorer.score_sync(plan.task_id, case.answer)
         if isinstance(score, NoScore):
-            results.append(CaseOutcome(case.name, expected, None, score.reason))
+            results.append(CaseOutcome(case.name, case.header.expect, None, score.reason))
             continue
-        is_near = abs(score.score - expected) <= TOLERANCE
-        differs = None if is_near else _first_shortfall(ResultFile.of(score.result))
-        results.append(CaseOutcome(case.name, expected, score.score, differs))
+        leaves = list(ResultFile.of(score.result).leaves())
+        results.append(outcome_of(case, leaves, score.score))
     return report.with_cases(tuple(results))
-
-
-def _first_shortfall(result: ResultFile) -> str:
-    leaves = result.leaves()
-    short = next((leaf for leaf in leaves if leaf.status != "passed"), None)
-    if short is None:
-        return "every leaf passed"
-    text = f"first leaf that did not pass: {short.id}"
-    for page in short.grounds.pages:
-        if page.outcome == "unavailable":
-            text += f"; {page.url} is unavailable: {page.reason}"
-    return text
 
 
 def _print(

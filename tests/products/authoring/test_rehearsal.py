@@ -528,5 +528,5 @@ def test_a_real_judge_decides_the_same_cases(tmp_path, monkeypatch, capsys):
         assert "first leaf that did not pass: walk_1_step_free" in shown
         missing = ["empty", "--missing_pages", "unavailable", "--allow_private_network"]
         assert main([*command, *missing]) == 0
-    reason = "https://w.example/R is unavailable: not in the cache"
+    reason = "unavailable: https://w.example/R"
     assert reason in capsys.readouterr().out

@@ -117,6 +117,19 @@ def names_of(leaves: Iterable[str]) -> str:
     return f"{shown} and {more} more" if more > 0 else shown
 
 
+def _about(kind: str, leaves: Iterable[str], before: str = "", after: str = "") -> list[Finding]:
+    """Return a finding whose message names leaves, none without any.
+
+    Args:
+        before: the words of the message before the leaves.
+        after: the words behind them.
+    """
+    named = tuple(leaves)
+    if not named:
+        return []
+    return [Finding(kind, f"{before}{names_of(named)}{after}", named)]
+
+
 def by_cause(findings: Iterable[Finding]) -> list[Finding]:
     """Return the findings, worst first, without those of a kind or a cause that is named before."""
     told: set[tuple[str, str]] = set()
@@ -132,7 +145,7 @@ def by_cause(findings: Iterable[Finding]) -> list[Finding]:
 async def findings_of(variants: Variants) -> list[Finding]:
     """Return what the runs on all variants show."""
     right = variants.right_run
-    findings = [*_never_judged(right)]
+    findings = _never_judged(right)
     empty = await variants.worthless("an empty answer", NO_ANSWER)
     echo = await variants.worthless("the question as the answer", variants.question)
     wrong = await variants.all_wrong()
@@ -157,13 +170,10 @@ async def findings_of(variants: Variants) -> list[Finding]:
     return findings
 
 
-def _never_judged(run: PolicyRun) -> Iterator[Finding]:
+def _never_judged(run: PolicyRun) -> list[Finding]:
     # A run without a tree has a root without a name.
-    leaves = tuple(
-        leaf.id for leaf in run.leaves if leaf.id and leaf.verdict.status == "initialized"
-    )
-    if leaves:
-        yield Finding("never judged", f"never judged, so never passed: {names_of(leaves)}", leaves)
+    leaves = (leaf.id for leaf in run.leaves if leaf.id and leaf.verdict.status == "initialized")
+    return _about("never judged", leaves, "never judged, so never passed: ")
 
 
 def _same_claims(variants: Variants) -> Iterator[Finding]:
@@ -174,12 +184,8 @@ def _same_claims(variants: Variants) -> Iterator[Finding]:
         if asked.node_id is not None:
             question = (asked.claim, asked.additional_instruction, tuple(claim.urls))
             groups[question][asked.node_id] = None
-    told: set[tuple[str, ...]] = set()
     for leaves in map(tuple, groups.values()):
-        families = tuple(dict.fromkeys(map(family, leaves)))
-        is_news = len(leaves) > 1 and families not in told
-        if is_news and _ask_the_same(leaves, variants.believed_runs):
-            told.add(families)
+        if len(leaves) > 1 and _ask_the_same(leaves, variants.believed_runs):
             names = ", ".join(leaves[:_MAX_NAMES])
             yield Finding("claim twice", f"the same claim: {names}", leaves)
 
@@ -195,7 +201,7 @@ def _claims_of(run: PolicyRun) -> dict[str, str]:
     return {claim.verification.node_id or "": claim.verification.claim for claim in run.claims}
 
 
-def _without_pages(variants: Variants, other: PolicyRun) -> Iterator[Finding]:
+def _without_pages(variants: Variants, other: PolicyRun) -> list[Finding]:
     """Find claims on an extracted value that no page is opened for.
 
     Args:
@@ -207,13 +213,11 @@ def _without_pages(variants: Variants, other: PolicyRun) -> Iterator[Finding]:
         for claim in claims
         if not claim.urls and _states_a_fact(claim, variants, other_claims)
     ]
-    leaves = tuple(claim.verification.node_id or claim.verification.claim for claim in bare)
-    if not bare:
-        return
+    leaves = (claim.verification.node_id or claim.verification.claim for claim in bare)
     message = "judged from the answer alone, without a page"
     if not any(claim.urls for claim in claims):
         message = "no claim opens a page"
-    yield Finding("sources dropped", f"{message}: {names_of(leaves)}", leaves)
+    return _about("sources dropped", leaves, f"{message}: ")
 
 
 def _values_of(variants: Variants) -> set[str]:
@@ -334,8 +338,7 @@ def _find_ignored(variants: Variants, wrong: PolicyRun, claims: _Claims) -> Iter
             for field in claims.ignored(leaf.id, shown | set(_words(leaf.id))):
                 ignoring[field].append(leaf.id)
     for field, leaves in ignoring.items():
-        message = f"the claim is the same whatever {field} is: {names_of(leaves)}"
-        yield Finding("value ignored", message, tuple(leaves))
+        yield from _about("value ignored", leaves, f"the claim is the same whatever {field} is: ")
 
 
 async def _tests_of(
@@ -349,17 +352,15 @@ async def _tests_of(
     if tests and variants.has_far_value(key, shape):
         far = [await variants.far(key, shape, sign) for sign in (-1, 1)]
         runs += far
-        turned = tuple(test for test, leaf in tests.items() if _is_turned(leaf, *far))
-        if turned:
-            message = f"{names_of(turned)} passes on the wrong side of its description's bound"
-            findings.append(Finding("right answer fails", message, turned))
+        turned = (test for test, leaf in tests.items() if _is_turned(leaf, *far))
+        message = " passes on the wrong side of its description's bound"
+        findings += _about("right answer fails", turned, after=message)
     failed = [test for test in tests if not all(run.verdicts.get(test, True) for run in runs)]
     if failed:
         run = await variants.with_change(f"no {name}", key, shape, nothing)
-        free = tuple(test for test in failed if run.verdicts.get(test))
-        if free:
-            message = f"{names_of(free)} passes without {name}, though not with a wrong one"
-            findings.append(Finding("points for nothing", message, free))
+        free = (test for test in failed if run.verdicts.get(test))
+        message = f" passes without {name}, though not with a wrong one"
+        findings += _about("points for nothing", free, after=message)
     return findings
 
 
@@ -416,12 +417,11 @@ def _is_code(leaf: WrittenNode) -> bool:
     return leaf.evidence is not None and leaf.evidence.decided_by == "script"
 
 
-def _find_inverted_tests(right: PolicyRun, empty: PolicyRun) -> Iterator[Finding]:
+def _find_inverted_tests(right: PolicyRun, empty: PolicyRun) -> list[Finding]:
     passed = empty.passed
-    leaves = tuple(leaf.id for leaf in leaves_failed_by_code(right) if leaf.id in passed)
-    if leaves:
-        message = f"fails on a right answer and passes on an empty one: {names_of(leaves)}"
-        yield Finding("right answer fails", message, leaves)
+    leaves = (leaf.id for leaf in leaves_failed_by_code(right) if leaf.id in passed)
+    message = "fails on a right answer and passes on an empty one: "
+    return _about("right answer fails", leaves, message)
 
 
 def _points(name: str, run: PolicyRun) -> Iterator[Finding]:
@@ -444,11 +444,11 @@ def _scoring(run: PolicyRun) -> tuple[str, ...]:
     return tuple(leaves)
 
 
-def _find_words_that_score(echo: PolicyRun, empty: PolicyRun) -> Iterator[Finding]:
-    leaves = tuple(sorted(echo.passed - empty.passed))
-    if leaves and empty.error is None:
-        message = f"the question's own words pass {names_of(leaves)}"
-        yield Finding("points for nothing", message, leaves)
+def _find_words_that_score(echo: PolicyRun, empty: PolicyRun) -> list[Finding]:
+    if empty.error is not None:
+        return []
+    leaves = sorted(echo.passed - empty.passed)
+    return _about("points for nothing", leaves, "the question's own words pass ")
 
 
 async def _always(variants: Variants) -> list[Finding]:
@@ -459,23 +459,20 @@ async def _always(variants: Variants) -> list[Finding]:
         # A test against too many items fails only on these.
         runs.append(await variants.many_items())
     always = [leaf for leaf in tests if _passes_in_all(runs, leaf.id)]
-    gates = tuple(leaf.id for leaf in always if leaf.critical)
-    others = tuple(leaf.id for leaf in always if not leaf.critical)
-    findings = []
-    if gates:
-        message = f"passes on every answer, also on an empty one: {names_of(gates)}"
-        findings.append(Finding("gate without effect", message, gates))
-    if others:
-        message = f"passes on every answer, also on an empty one: {names_of(others)}"
-        findings.append(Finding("points for nothing", message, others))
-    return findings
+    gates = (leaf.id for leaf in always if leaf.critical)
+    others = (leaf.id for leaf in always if not leaf.critical)
+    message = "passes on every answer, also on an empty one: "
+    return [
+        *_about("gate without effect", gates, message),
+        *_about("points for nothing", others, message),
+    ]
 
 
 def _passes_in_all(runs: Sequence[PolicyRun], test: str) -> bool:
     return all(run.verdicts.get(test) for run in runs)
 
 
-def _open_gates(right: PolicyRun, runs: Iterable[PolicyRun]) -> Iterator[Finding]:
+def _open_gates(right: PolicyRun, runs: Iterable[PolicyRun]) -> list[Finding]:
     """Find tests that fail on missing values while claims beside them are still judged."""
     before = {claim.verification.node_id: claim_on_pages(claim) for claim in right.claims}
     passed = right.passed
@@ -492,28 +489,23 @@ def _open_gates(right: PolicyRun, runs: Iterable[PolicyRun]) -> Iterator[Finding
             if failing and changed and node.strategy == "parallel":
                 gates |= dict.fromkeys(map(attrgetter("id"), failing))
                 behind |= dict.fromkeys(changed)
-    if gates:
-        message = (
-            f"{names_of(gates)} fails on missing values, and {names_of(behind)} is judged "
-            "all the same"
-        )
-        yield Finding("gate without effect", message, tuple(gates))
+    message = f" fails on missing values, and {names_of(behind)} is judged all the same"
+    return _about("gate without effect", gates, after=message)
 
 
 def _is_open(leaf: WrittenNode) -> bool:
     return not leaf.children and _is_code(leaf) and not leaf.critical and not leaf.is_passed
 
 
-def _find_lost_sources(right: PolicyRun, unsourced: PolicyRun) -> Iterator[Finding]:
+def _find_lost_sources(right: PolicyRun, unsourced: PolicyRun) -> list[Finding]:
     """Find claims that are judged without a page, and pass, where the answer gives no addresses."""
     asked = [claim.verification for claim in right.claims if claim.urls]
     with_page = {(each.node_id, each.claim) for each in asked}
     bare = [claim.verification for claim in unsourced.claims if not claim.urls]
     names = {each.node_id for each in bare if (each.node_id, each.claim) in with_page}
-    leaves = tuple(name for name in _scoring(unsourced) if name in names)
-    if leaves:
-        message = f"judged from the answer alone where no address is given: {names_of(leaves)}"
-        yield Finding("sources dropped", message, leaves)
+    leaves = (name for name in _scoring(unsourced) if name in names)
+    message = "judged from the answer alone where no address is given: "
+    return _about("sources dropped", leaves, message)
 
 
 def refusal_of(right: Answer, run: PolicyRun) -> Finding | None:

@@ -50,35 +50,26 @@ class Constants:
 def constants_of(script: PolicyScript) -> Constants:
     """Return a script's constants, without prompts, claims and descriptions."""
     constants = Constants()
-    try:
-        tree = script.syntax()
-    except SyntaxError:
-        return constants
-    waiting: list[ast.AST] = [tree]
+    waiting: list[ast.AST] = [script.syntax()]
     while waiting:
         node = waiting.pop()
-        if isinstance(node, ast.Constant):
-            _note(node.value, constants)
-        if isinstance(node, ast.Call):
-            constants.texts += _day_of(node)
-        if isinstance(node, ast.List | ast.Set | ast.Tuple):
-            texts = [each.value for each in node.elts if isinstance(each, ast.Constant)]
-            if len(texts) > 1 and all(isinstance(each, str) for each in texts):
-                constants.groups.append(tuple(map(str, texts)))
+        match node:
+            case ast.Constant(value):
+                _note(value, constants)
+            case ast.Call(
+                args=[ast.Constant(int(y)), ast.Constant(int(m)), ast.Constant(int(d)), *_]
+            ):
+                # A day, such as ``date(2025, 9, 1)``.
+                with suppress(ValueError):
+                    constants.texts.append(str(date(y, m, d)))
+            case ast.List(parts) | ast.Set(parts) | ast.Tuple(parts):
+                texts = [each.value for each in parts if isinstance(each, ast.Constant)]
+                if len(texts) > 1 and all(isinstance(each, str) for each in texts):
+                    constants.groups.append(tuple(map(str, texts)))
         waiting.extend(_code_below(node))
     constants.texts = list(dict.fromkeys(reversed(constants.texts)))
     constants.numbers = sorted(set(constants.numbers))
     return constants
-
-
-def _day_of(call: ast.Call) -> list[str]:
-    """Return the day of a call such as ``date(2025, 9, 1)``."""
-    parts = [each.value for each in call.args if isinstance(each, ast.Constant)]
-    if len(parts) < 3 or not all(isinstance(each, int) for each in parts[:3]):
-        return []
-    with suppress(ValueError):
-        return [str(date(*parts[:3]))]  # type: ignore[arg-type]  # whole numbers
-    return []
 
 
 def _code_below(node: ast.AST) -> Iterator[ast.AST]:

@@ -13,35 +13,7 @@ from markdown_it.token import Token
 # A node is a text, or [tag, {attribute: value}, child, ...].
 Node = str | list[Any]
 
-_TAGS = frozenset(
-    {
-        "p",
-        "h1",
-        "h2",
-        "h3",
-        "h4",
-        "h5",
-        "h6",
-        "ul",
-        "ol",
-        "li",
-        "blockquote",
-        "pre",
-        "code",
-        "hr",
-        "br",
-        "em",
-        "strong",
-        "s",
-        "a",
-        "table",
-        "thead",
-        "tbody",
-        "tr",
-        "th",
-        "td",
-    }
-)
+
 _LINK = re.compile(r"https?://[^\s]+", re.IGNORECASE)
 # The parser would take a footnote's text for the address of a link.
 _FOOTNOTE = re.compile(r"^([ \t>]*)\[(?=\^[^\]\n]+\]:)", re.MULTILINE)
@@ -74,7 +46,7 @@ def _tree(tokens: Sequence[Token]) -> list[Node]:
     stack: list[list[Any]] = [root]
     for token in tokens:
         if token.nesting == 1:
-            node = [token.tag if token.tag in _TAGS else "p", _attributes(token)]
+            node = [token.tag, _attributes(token)]
             stack[-1].append(node)
             stack.append(node)
         elif token.nesting == -1:
@@ -87,8 +59,10 @@ def _tree(tokens: Sequence[Token]) -> list[Node]:
 
 
 def _leaf(token: Token) -> list[Node]:
-    if token.type in ("softbreak", "text", "html_inline", "html_block"):
-        return ["\n" if token.type == "softbreak" else token.content]
+    if token.type == "text":
+        return [token.content]
+    if token.type == "softbreak":
+        return ["\n"]
     if token.type in ("fence", "code_block"):
         return [["pre", {}, token.content]]
     if token.type == "code_inline":
@@ -97,9 +71,8 @@ def _leaf(token: Token) -> list[Node]:
         label = f"[image: {token.content or 'no description'}]"
         link = _link(token.attrGet("src"))
         return [["a", {"href": link}, label] if link else label]
-    if token.tag in _TAGS:
-        return [[token.tag, {}]]
-    return [token.content]
+    # A line break or a rule.
+    return [[token.tag, {}]]
 
 
 def _attributes(token: Token) -> dict[str, str]:

@@ -112,8 +112,7 @@ def test_a_changed_score_is_wrong(example, caplog):
     assert (
         "Next, delete the result files that are wrong, then run from the stored judgments "
         "(without --llm_provider, a judge is asked for those that are missing): "
-        "mind2web2 evaluate example --llm_provider replay"
-        in output
+        "mind2web2 evaluate example --llm_provider replay" in output
     )
     assert "9 answers: 8 correct and up to date, 1 wrong" in output
     assert caplog.text.count("result was changed after it was written, counts as none path=") == 1

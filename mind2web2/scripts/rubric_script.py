@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Iterator, Mapping
 from keyword import iskeyword
 from pathlib import Path
@@ -151,6 +152,9 @@ class _Body:
             "items",
             NUMBER,
             "values",
+            "any",
+            "enumerate",
+            "EXTRACT_ANSWER",
         }
         self._readings: dict[str, str] = {}
 
@@ -170,7 +174,7 @@ class _Body:
                 continue
             class_name = self._class_name(name)
             parts += self._template(class_name, spec.fields, "What the page says.")
-            constant = f"EXTRACT_{name.upper()}"
+            constant = self._name(f"EXTRACT_{name.upper()}")
             parts.append(f"\n\n{constant} = {_long_text(_page_prompt(spec))}\n")
             self._readings[name] = reading = self._name(f"{name}_on_page")
             calls.append(_extract_call(reading, constant, class_name, name, spec.page))
@@ -205,7 +209,9 @@ class _Body:
         )
 
     def _name(self, wanted: str) -> str:
-        name = re.sub(r"[\W_]+", "_", wanted.replace("{number}", "")).strip("_") or "node"
+        # As Python reads names: the sign for "squared" is none of them, its digit is.
+        plain = unicodedata.normalize("NFKC", wanted.replace("{number}", ""))
+        name = re.sub(r"[\W_]+", "_", plain).strip("_") or "node"
         name = name if name[0].isalpha() else f"node_{name}"
         free, number = name, 2
         while free in self._names or iskeyword(free):
@@ -236,7 +242,8 @@ class _Body:
     def _node(
         self, node: RubricNode, parent: str, inside: str | None, indent: str
     ) -> Iterator[str]:
-        name = self._name(node.id)
+        # Names of classes and constants have capitals.
+        name = self._name(node.id.lower())
         common = self._common(node, parent, inside)
         if node.children:
             kind = "sequential" if node.strategy == "sequential" else "parallel"

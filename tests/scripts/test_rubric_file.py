@@ -221,6 +221,42 @@ async def test_an_empty_value_fails_its_leaf_unasked(tmp_path, given):
     assert leaf["evidence"]["reason"] == f"not judged, because the answer gives no {missing}"
 
 
+ODD_IDS = [
+    "any",
+    "enumerate",
+    "Evaluator",
+    "TASK_ID",
+    "Answer",
+    "CO\u2082",
+    "co2",
+    "m\u00b2",
+    "None",
+]
+
+
+async def test_any_id_names_a_node(tmp_path):
+    """The script that equals the file has names of its own for its variables."""
+    leaves = [f"    - {{id: {name}, desc: d, claim: deep, sources: answer}}\n" for name in ODD_IDS]
+    choice = "    - {id: last, desc: d, any_of: [{present: depth}]}\n"
+    each = "    - {id: 'f{number}', desc: d, for_each: fish, present: item.name}\n"
+    text = SMALL.partition("    - id: deep")[0] + "".join([*leaves, choice, each])
+    fish = [{"name": "pike"}, {"name": "carp"}]
+    filled = {"depth": "80 m", "urls": [], "fish": fish, "reasoning": "r", "result": True}
+    judge = ScriptedJudge(lambda question: question.template(**filled))
+    statuses, _ = await tree_of(written(tmp_path, text), judge)
+    assert statuses == dict.fromkeys(["root", *ODD_IDS, "last", "f1", "f2"], "passed")
+
+
+def test_each_page_has_a_question_of_its_own(tmp_path):
+    """Also if the names of the groups differ by case alone."""
+    group = "  {}: {{ask: {}, page: https://lake.example/f, fields: {{depth: the depth}}}}\n"
+    groups = "".join(group.format(name, f"ask {name}") for name in ("figure", "Figure"))
+    script = script_of(ReadRubric.at(written(tmp_path, SMALL.replace("root:", f"{groups}root:"))))
+    constants = re.findall(r"^(EXTRACT_\w+) = ", script, re.MULTILINE)
+    assert re.findall(r"prompt=(\w+)", script) == constants
+    assert len(set(constants)) == 3
+
+
 async def test_a_group_from_a_page_may_be_asked_for_as_a_whole(tmp_path):
     text = SMALL.replace(
         "root:",

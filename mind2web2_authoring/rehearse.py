@@ -27,13 +27,14 @@ from mind2web2.plugin import (
 )
 from mind2web2_authoring.cases import CaseOutcome, case_paths, outcome_of, read_case
 from mind2web2_authoring.rehearsal import RehearsalPlan, TaskRehearsal
+from mind2web2_authoring.rehearse_command import CASES
 from mind2web2_authoring.rehearsing import rehearsal_plans, rehearse_all
 from mind2web2_authoring.rubric_outline import tree_lines
 
 _REPORTS = TypeAdapter(list[TaskRehearsal])
 _MAX_FINDINGS = 5
 _QUESTION_CHARS = 100
-_CASES = Path("rehearsals")
+
 _MISSING_PAGES = "no_score"
 
 
@@ -45,8 +46,8 @@ def run(options: argparse.Namespace) -> int:
     is_judged = "judge_model" in options
     if not is_judged:
         _refuse_judge_options(options.pages, options.missing_pages)
-    cases: Path = options.cases or _CASES
-    if options.cases is not None and not cases.is_dir():
+    cases: Path = options.cases
+    if cases != CASES and not cases.is_dir():
         raise UsageError(f"--cases: there is no folder {cases}")
     settings = settings_of(options, is_announced=is_judged)
     plans = [

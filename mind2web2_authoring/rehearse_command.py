@@ -6,6 +6,7 @@ from pathlib import Path
 
 from mind2web2.plugin import RunSettings, Subcommands
 
+CASES = Path("rehearsals")
 DESCRIPTION = """\
 Find out whether a rubric gives 1 to a right answer and 0 to a wrong one. It takes seconds, and needs no key
 and no pages (docs/rehearsals.md). The verdict is sound, faulty, look at, or cannot tell.
@@ -40,6 +41,7 @@ def add_command(commands: Subcommands) -> None:
         "--cases",
         metavar="DIR",
         type=Path,
+        default=CASES,
         help="the cases, with a folder for each task (default: rehearsals/)",
     )
     add("-v", "--verbose", action="store_true", help="show all findings and cases")

@@ -105,10 +105,8 @@ def agent_report(
     summed, not_written = _summarise(paths, agent_name, task_ids)
     answers, summary = summed.answers, summed.summary
     scored = scored_answers(answers)
-    gathered = _Gathered(
-        {answer.place for answer in scored if task_ids is None or answer.task_id in task_ids},
-        {answer.place for answer in scored if answer.task_id in summary.tasks},
-    )
+    reported = [answer for answer in scored if answer.task_id in summary.tasks]
+    gathered = _Gathered({answer.place for answer in reported})
     # One result after another: a large run's do not fit into memory together.
     for task_id, name, result in latest_results(root, agent_name):
         gathered.add(task_id, name, result)
@@ -119,7 +117,6 @@ def agent_report(
     summary = summary.model_copy(update={"warnings": (*summary.warnings, *unreviewed)})
     flagged = _barred_answers(paths, agent_name, gathered.judged_pages, barred)
     barred_line = _barred_line(root, agent_name, answers, flagged, task_ids)
-    reported = [answer for answer in scored if answer.task_id in summary.tasks]
     report = AgentReport(
         summary=summary,
         now=results_now(paths, agent_name, answers, task_ids),
@@ -202,13 +199,11 @@ class _Gathered:
     """The facts of results that a report needs beside the metrics, read one by one.
 
     Args:
-        cautioned: the answers whose cautions count.
-        cited: the answers that the sentence for a paper is about.
+        reported: the answers that the report is about.
     """
 
-    def __init__(self, cautioned: set[tuple[str, str]], cited: set[tuple[str, str]]) -> None:
-        self._cautioned = cautioned
-        self._cited = cited
+    def __init__(self, reported: set[tuple[str, str]]) -> None:
+        self._reported = reported
         self.cautious: list[CautionFacts] = []
         self.judged_pages: dict[tuple[str, str], list[str]] = {}
         self.making = Making()
@@ -220,9 +215,8 @@ class _Gathered:
         place = (task_id, answer_name)
         if self.newest is None or result.path.name > self.newest.path.name:
             self.newest = result
-        if place in self._cautioned:
+        if place in self._reported:
             self.cautious.append(CautionFacts.of(task_id, answer_name, result.content))
             self.judged_pages[place] = result.content.judged_pages()
-        if place in self._cited:
             self.making.add(result.content)
         self.tags.add(task_id, result.content)

@@ -41,9 +41,13 @@ def correction_of(
         return None
     attempts = [correction_by_labels(answers, roots.audits, agent)]
     attempts += [correction_by_sample(answers, folder, agent) for folder in samples]
-    corrections = [one for one in attempts if isinstance(one, Correction)]
-    enough = [one for one in corrections if one.mean.is_enough]
+    known = [one for one in attempts if one is not None]
+    return min(known, key=_rank, default=None)
+
+
+def _rank(one: Correction | NoCorrection) -> int:
+    """Return which of several counts, the least first."""
+    if isinstance(one, NoCorrection):
+        return 1
     # A reason says what to do; a sample that is too small does not.
-    reasons = [one for one in attempts if isinstance(one, NoCorrection)]
-    in_order: list[Correction | NoCorrection] = [*enough, *reasons, *corrections]
-    return in_order[0] if in_order else None
+    return 0 if one.mean.is_enough else 2

@@ -86,9 +86,7 @@ def _sum_up(into: Path, agent: str, report: MergeReport) -> None:
     if summed is None:
         return
     report.summaries[agent] = summed.summary
-    judged = [
-        answer for answer in summed.answers if answer.score is not None and answer.reason is None
-    ]
+    judged = [answer for answer in summed.answers if answer.is_judged]
     judges = judges_of(judged)
     if len(judges) > 1:
         report.conflicts.append(
@@ -193,12 +191,7 @@ def _merge_task(places: _Places, task_id: str, report: MergeReport) -> None:
         if conflict := _merge_answer(source / stem, into / stem, places.agent, report):
             report.conflicts.append(f"{places.agent}/{task_id}/{stem}: {conflict}")
         is_same = _newest(source / stem) == _newest(into / stem)
-        if (
-            is_same
-            and answer.score is not None
-            and answer.reason is None
-            and not _newest(source / stem)
-        ):
+        if is_same and answer.is_judged and not _newest(source / stem):
             report.conflicts.append(
                 f"{places.agent}/{task_id}/{stem}: {source / SUMMARY_NAME} has a score without a "
                 "result file, which cannot be merged"

@@ -154,9 +154,10 @@ class AgentSummary(_Figures):
 
     @property
     def shown_intervals(self) -> dict[str, IntervalFigures]:
-        """Return the intervals of the figures that are shown, by name."""
+        """Return the intervals of the figures that are shown, by the names of the figures."""
         by_task = {} if self.over_tasks is None else self.over_tasks.intervals
-        return {**self.intervals.metrics, **by_task}
+        of_passes = self.intervals.metrics[self.pass_name]
+        return {**self.intervals.metrics, **by_task, "pass_at_k": of_passes}
 
     def as_json(self) -> JsonObject:
         """Return the content of ``summary.json``."""

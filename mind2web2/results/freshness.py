@@ -31,7 +31,7 @@ from mind2web2.results.answers import (
     select_answers,
 )
 from mind2web2.results.provenance import Provenance
-from mind2web2.results.scored_answer import ScoredAnswer
+from mind2web2.results.scored_answer import ScoredAnswer, scored_answers
 from mind2web2.results.stored_results import LoadedResult, latest_results
 from mind2web2.utils.files import text_sha256
 from mind2web2.utils.moments import AsOf, answer_moment
@@ -228,12 +228,8 @@ def results_now(
         return ResultsNow(unchecked=(f"whether results are stale: no folder {scripts}",))
     known = [each for each in answers if task_ids is None or each.task_id in task_ids]
     # A run in which the agent failed has a score with a reason, and neither an answer nor a result.
-    failed = {each.task_id for each in known if each.score is not None and each.reason}
-    judged = {
-        (each.task_id, each.answer_name)
-        for each in known
-        if each.score is not None and not each.reason
-    }
+    failed = {each.task_id for each in scored_answers(known) if not each.is_judged}
+    judged = {each.place for each in known if each.is_judged}
     pages = paths.cache_root / agent_name
     unchecked = () if pages.is_dir() else (f"whether pages have changed: no folder {pages}",)
     tasks = dict.fromkeys(each.task_id for each in known)

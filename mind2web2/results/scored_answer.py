@@ -106,6 +106,11 @@ class ScoredAnswer:
         """Return task and answer."""
         return self.task_id, self.answer_name
 
+    @property
+    def is_judged(self) -> bool:
+        """Tell whether the score is a judge's: a run in which the agent failed has no judge."""
+        return self.score is not None and self.reason is None
+
     def __post_init__(self) -> None:
         if self.score is not None and not is_score(self.score):
             raise ValueError(

@@ -461,11 +461,7 @@ def _provenance_facts(result: ResultFile) -> Json:
 
 def _intervals(summary: AgentSummary) -> dict[str, list[float | None]]:
     """Return the ends of the intervals that are known, by the names that the overview has."""
-    shown = {
-        "avg_score": "avg_score",
-        "success_rate": "success_rate",
-        "pass_at": summary.pass_name,
-    }
+    shown = {"avg_score": "avg_score", "success_rate": "success_rate", "pass_at": "pass_at_k"}
     known = summary.shown_intervals
     ends = {}
     for name, published in shown.items():

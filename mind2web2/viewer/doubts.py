@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Sequence
 
 from mind2web2.analysis.changed_pages import ChangedPages
@@ -16,11 +15,11 @@ def leaf_doubts(
     reports: Sequence[ChangedPages], key: AnswerKey, result: ResultFile
 ) -> dict[str, list[str]]:
     """Return the doubts about the leaves of a result, by leaf."""
-    by_leaf: dict[str, list[str]] = defaultdict(list)
-    for report in reports:
-        for leaf in report.unread_leaves(key.task, key.answer, result):
-            by_leaf[leaf].append(UNREAD)
-    return {leaf: list(dict.fromkeys(doubts)) for leaf, doubts in by_leaf.items()}
+    return {
+        leaf: [UNREAD]
+        for report in reports
+        for leaf in report.unread_leaves(key.task, key.answer, result)
+    }
 
 
 def agent_doubts(agent: str, reports: Sequence[ChangedPages]) -> Json:

@@ -33,9 +33,7 @@ def probe_report(
     survivors = [reply for reply in probes if reply.supported]
     alarms = [reply for reply in controls if not reply.supported]
     by_kind = {
-        kind: _share(
-            (reply, not reply.supported) for reply in probes if reply.probe.change.kind == kind
-        )
+        kind: _share([reply for reply in probes if reply.probe.change.kind == kind], False)
         for kind in kinds_asked(probes)
     }
     figures = {
@@ -44,10 +42,10 @@ def probe_report(
         "seed": seed,
         "claims": len({reply.probe.case.claim.place for reply in probes}),
         "probes": len(probes),
-        "noticed": _share((reply, not reply.supported) for reply in probes),
-        "false_passes": _share((reply, bool(reply.supported)) for reply in probes),
+        "noticed": _share(probes, False),
+        "false_passes": _share(probes, True),
         "by_kind": by_kind,
-        "false_alarms": _share((reply, not reply.supported) for reply in controls),
+        "false_alarms": _share(controls, False),
         "leaves": _by_leaf(probes),
         "discarded": dict(Counter(f"{each.kind}: {each.reason}" for each in draft.discarded)),
         "failed": len(replies) - len(answered),
@@ -78,12 +76,12 @@ def compared(
     )
 
 
-def _share(replies: Iterable[tuple[Reply, bool]]) -> object:
-    """Return the share of hits; claims on one page are not independent."""
+def _share(replies: Iterable[Reply], verdict: bool) -> object:
+    """Return the share of replies with a verdict; claims on one page are not independent."""
     pages: dict[str, list[int]] = {}
-    for reply, is_hit in replies:
+    for reply in replies:
         counts = pages.setdefault(reply.probe.case.claim.url, [0, 0])
-        counts[0] += is_hit
+        counts[0] += reply.supported is verdict
         counts[1] += 1
     return ChangedPages.share_of([(hits, items) for hits, items in pages.values()])
 

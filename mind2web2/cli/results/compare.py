@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+from collections.abc import Iterator
 from pathlib import Path
 
 from mind2web2.analysis.comparison import ranking
@@ -53,10 +54,8 @@ def run(options: argparse.Namespace) -> int:
         task_ids,
         allow_unfair=options.allow_unfair,
     )
-    shards = {name: shard_caution(folder) for name, folder in folders.items()}
-    judges = {name: failed_check(folder.parent, folder.name) for name, folder in folders.items()}
     cautions = [
-        f"{name}: {caution}" for name, caution in (*shards.items(), *judges.items()) if caution
+        f"{name}: {caution}" for name, folder in folders.items() for caution in _cautions(folder)
     ]
     ranked = ranked.model_copy(update={"warnings": (*cautions, *ranked.warnings)})
     corrected = []
@@ -83,6 +82,11 @@ def run(options: argparse.Namespace) -> int:
         if margin is not None:
             print_verdict(PlainConsole(), ranked, worse, margin)
     return WORSE if worse else 0
+
+
+def _cautions(folder: Path) -> Iterator[str]:
+    """Yield why an agent's results are to be compared with care."""
+    return filter(None, (shard_caution(folder), failed_check(folder.parent, folder.name)))
 
 
 def _results_folder(settings: RunSettings, name: str) -> Path:

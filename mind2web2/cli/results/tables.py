@@ -75,11 +75,7 @@ def print_metrics(console: PlainConsole, summary: AgentSummary) -> None:
     """Print an agent's metrics, with warnings."""
     tasks = counted(summary.num_tasks, "task")
     runs = counted(summary.num_runs, "run")
-    by_published_name = summary.shown_intervals
-    by_name = {
-        name: by_published_name[summary.pass_name if name == "pass_at_k" else name]
-        for name in METRICS
-    }
+    by_name = summary.shown_intervals
     labels = {name: metric.label for name, metric in METRICS.items()}
     labels["pass_at_k"] = f"pass@{summary.num_runs}"
     values = {
@@ -102,7 +98,7 @@ def print_metrics(console: PlainConsole, summary: AgentSummary) -> None:
     headings = ("metric", "mean", "spread of runs' means", _AT_LARGE)
     title = f"{summary.agent_name}, all results: {tasks}, {runs}"
     console.print_table(title, headings, rows)
-    intervals = {labels[name]: interval for name, interval in by_name.items()}
+    intervals = {label: by_name[name] for name, label in labels.items()}
     _print_methods(console, intervals)
     print_reasons(console, intervals)
     if summary.over_tasks is not None:

@@ -19,7 +19,7 @@ from mind2web2.analysis.audited import (
 )
 from mind2web2.analysis.correction_record import CorrectionFigures
 from mind2web2.analysis.label_correction import correction_by_labels
-from mind2web2.analysis.labels import LabelFile, auditors
+from mind2web2.analysis.labels import labels_by_auditor
 from mind2web2.statistics.agreement import Figures
 
 
@@ -59,21 +59,18 @@ class AuditReport(BaseModel):
 
 def audit_report(eval_results_root: Path, audits_root: Path, agent: str) -> AuditReport | None:
     """Return what the labels of an agent say, ``None`` where there are none."""
-    files = {name: LabelFile(audits_root, agent, name) for name in auditors(audits_root, agent)}
-    blind = {name: file.blind() for name, file in files.items()}
-    if not any(blind.values()):
+    blind = labels_by_auditor(audits_root, agent)
+    if not blind:
         return None
     answers = audited_answers(eval_results_root, agent)
     by_auditor = []
     for name, labels in blind.items():
-        if not labels:
-            continue
         verdicts = label_verdicts(answers, [labels])
         quality = judge_quality(answers, verdicts, len(labels))
         by_auditor.append(AuditorFigures(auditor=name, quality=quality))
     pairs = []
-    for one, other in combinations(files, 2):
-        leaves, figures = between_auditors(answers, files[one], files[other])
+    for one, other in combinations(blind, 2):
+        leaves, figures = between_auditors(answers, blind[one], blind[other])
         pairs.append(AuditorPair(auditors=(one, other), leaves=leaves, figures=figures))
     correction = correction_by_labels(answers, audits_root, agent) if answers else None
     return AuditReport(

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from mind2web2.analysis.labels import (
-    LabelFile,
     Labels,
     LeafName,
     Verdicts,
@@ -173,10 +172,9 @@ def cells_by_task(
 
 
 def between_auditors(
-    answers: Iterable[AuditedAnswer], one: LabelFile, other: LabelFile
+    answers: Iterable[AuditedAnswer], first: Labels, second: Labels
 ) -> tuple[int, Figures]:
     """Return how many leaves two auditors have both decided, and how far they agree on them."""
-    first, second = one.blind(), other.blind()
     cells: dict[str, Cells] = {}
     shared = 0
     for answer in answers:

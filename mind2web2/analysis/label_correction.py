@@ -11,7 +11,7 @@ from statistics import fmean
 from mind2web2.analysis.audited import AuditedAnswer, cells_by_task, label_verdicts
 from mind2web2.analysis.correction import Correction, NoCorrection, basis_of, correct_mean
 from mind2web2.analysis.labelled_answers import LabelledScore, score_by_labels
-from mind2web2.analysis.labels import LabelFile, LeafName, auditors
+from mind2web2.analysis.labels import LabelFile, LeafName, labels_by_auditor
 from mind2web2.analysis.sample_basis import AnswerName
 from mind2web2.utils.program import program
 from mind2web2.utils.text import counted
@@ -44,13 +44,13 @@ def labelled_answers(
 
     The result is ``None`` where nobody has labelled any leaf.
     """
-    files = {name: LabelFile(audits, agent, name) for name in auditors(audits, agent)}
-    labels = {name: file.blind() for name, file in files.items()}
-    if not any(labels.values()):
+    labels = labels_by_auditor(audits, agent)
+    if not labels:
         return None
-    by = f"labels of {', '.join(name for name, labels_of_one in labels.items() if labels_of_one)}"
-    go_on = f"go on with `{program()} view {agent} --audit {next(iter(files))}`"
-    populations = [one for file in files.values() if (one := file.sampled_from()) is not None]
+    by = f"labels of {', '.join(labels)}"
+    go_on = f"go on with `{program()} view {agent} --audit {next(iter(labels))}`"
+    files = [LabelFile(audits, agent, name) for name in labels]
+    populations = [one for file in files if (one := file.sampled_from()) is not None]
     if not populations:
         reason = f"the labels are of single leaves, and count for agreement alone: {go_on}"
         return LabelledAnswers(by, {}, reason)

@@ -163,6 +163,12 @@ def auditors(root: Path, agent: str) -> list[str]:
     return sorted(path.stem for path in (root / agent).glob("*.jsonl"))
 
 
+def labels_by_auditor(root: Path, agent: str) -> dict[str, Labels]:
+    """Return the labels of each auditor who has given any."""
+    labels = {name: LabelFile(root, agent, name).blind() for name in auditors(root, agent)}
+    return {name: of_auditor for name, of_auditor in labels.items() if of_auditor}
+
+
 @dataclass(frozen=True, slots=True)
 class Verdicts:
     """The verdicts of auditors on leaves.

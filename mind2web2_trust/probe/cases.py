@@ -107,23 +107,23 @@ def _claims_of(
     if evidence.claim is None:
         return
     for check in evidence.pages:
-        votes = check.votes if check.outcome == "supported" else ()
-        passing = (vote for vote in votes if vote.supported and vote.quote)
-        vote = next((vote for vote in passing if vote.quote and vote.quote.source == "page"), None)
-        if vote is not None and vote.quote is not None:
-            yield PassedClaim(
-                task_id=task_id,
-                answer_name=answer_name,
-                leaf=leaf.id,
-                question=root.desc,
-                claim=evidence.claim,
-                instruction=evidence.additional_instruction,
-                url=check.url,
-                page_sha256=check.shown.sha256,
-                start=vote.quote.start,
-                end=vote.quote.end,
-                reason=vote.reasoning,
-            )
+        for vote in check.votes if check.outcome == "supported" else ():
+            quote = vote.quote
+            if vote.supported and quote is not None and quote.source == "page":
+                yield PassedClaim(
+                    task_id=task_id,
+                    answer_name=answer_name,
+                    leaf=leaf.id,
+                    question=root.desc,
+                    claim=evidence.claim,
+                    instruction=evidence.additional_instruction,
+                    url=check.url,
+                    page_sha256=check.shown.sha256,
+                    start=quote.start,
+                    end=quote.end,
+                    reason=vote.reasoning,
+                )
+                break
 
 
 class CaseReader:

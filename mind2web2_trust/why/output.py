@@ -81,12 +81,8 @@ def _leaf_lines(explanation: Explanation) -> Iterator[str]:
             yield f"Leaves {title}:"
         for leaf in leaves:
             cause = "several causes" if leaf.cause is None else NAMES[leaf.cause]
-            shown = (
-                ""
-                if leaf.effect is None
-                else f"  {number(leaf.effect, is_difference=True)}  {cause}"
-            )
-            yield f"  {leaf.task}/{leaf.answer}/{leaf.second.path}{shown}"
+            effect = number(leaf.effect, is_difference=True)
+            yield f"  {leaf.task}/{leaf.answer}/{leaf.second.path}  {effect}  {cause}"
             yield from _both(leaf, explanation)
     for verb, places in (("added", explanation.added), ("removed", explanation.removed)):
         if places:

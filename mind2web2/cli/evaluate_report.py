@@ -22,6 +22,7 @@ from mind2web2.llm_client.chat import Usage
 from mind2web2.results.agent_summary import AgentSummary
 from mind2web2.results.answers import TaskWork
 from mind2web2.results.cautions import cautions, clock_line
+from mind2web2.results.freshness import removed_tasks
 from mind2web2.results.stored_results import answer_results_dir, latest_result
 from mind2web2.runs.answer import AnswerOutcome
 from mind2web2.utils.names import name_list
@@ -73,8 +74,8 @@ def _removed_tasks(run: EndedRun, summary: AgentSummary | None) -> list[str]:
     if summary is None:
         return []
     answers = run.plan.settings.paths.answers_root / run.folders.agent_name
-    known = dict.fromkeys([*summary.tasks, *(missing.task_id for missing in summary.missing)])
-    removed = [task_id for task_id in known if not (answers / task_id).is_dir()]
+    known = [*summary.tasks, *(missing.task_id for missing in summary.missing)]
+    removed = removed_tasks(answers, known)
     return [removed_tasks_text(run.folders.agent_results, removed)] if removed else []
 
 

@@ -31,7 +31,7 @@ from mind2web2.results.answers import (
     select_answers,
 )
 from mind2web2.results.provenance import Provenance
-from mind2web2.results.scored_answer import ScoredAnswer, scored_answers
+from mind2web2.results.scored_answer import ScoredAnswer
 from mind2web2.results.stored_results import LoadedResult, latest_results
 from mind2web2.utils.files import text_sha256
 from mind2web2.utils.moments import AsOf, answer_moment
@@ -220,24 +220,27 @@ def results_now(
         answers: all answers with a record.
     """
     try:
-        selected = select_answers(paths, agent_name)
+        select_answers(paths, agent_name)
     except UsageError as error:
         return ResultsNow(unchecked=(f"whether results are stale: {error}",))
     scripts = paths.eval_scripts_root
     if not scripts.is_dir():
         return ResultsNow(unchecked=(f"whether results are stale: no folder {scripts}",))
     known = [each for each in answers if task_ids is None or each.task_id in task_ids]
-    # A run in which the agent failed has a score with a reason, and neither an answer nor a result.
-    failed = {each.task_id for each in scored_answers(known) if not each.is_judged}
     judged = {each.place for each in known if each.is_judged}
     pages = paths.cache_root / agent_name
     unchecked = () if pages.is_dir() else (f"whether pages have changed: no folder {pages}",)
-    tasks = dict.fromkeys(each.task_id for each in known)
+    tasks = (each.task_id for each in known)
     return ResultsNow(
         stale=dict(_stale(paths, agent_name, judged)),
-        removed=tuple(task for task in tasks if task not in selected.keys() | failed),
+        removed=removed_tasks(paths.answers_root / agent_name, tasks),
         unchecked=unchecked,
     )
+
+
+def removed_tasks(answers: Path, task_ids: Iterable[str]) -> tuple[str, ...]:
+    """Return the tasks that the folder of an agent's answers does not have."""
+    return tuple(task for task in dict.fromkeys(task_ids) if not (answers / task).is_dir())
 
 
 def _stale(

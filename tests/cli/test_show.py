@@ -104,7 +104,7 @@ def test_an_agent_is_shown_by_tasks(show):
 
 def test_a_task_is_shown_by_answers(show):
     run = show("bot", "pond")
-    assert "answer_1 │ 0.33 │ 1 │ 2 │ 0 │ 6" in " ".join(run.stdout.split())
+    assert "answer_1 │ 0.33 │ 1 │ 2 │ 0 │ 0 │ 6" in " ".join(run.stdout.split())
     assert "No result: answer_2.md: answer answers/bot/pond/answer_2.md is not UTF-8" in run.stdout
     assert "Score 0: answer_3.md: the agent gave an empty answer" in run.stdout
 
@@ -128,7 +128,7 @@ def test_an_earlier_result_that_does_not_count_is_only_named(project, monkeypatc
     assert "\nEarlier result, which does not count: eval_results/bot/pond/answer_1/" in text
     assert "Rubric tree" not in text
     table = " ".join(call(main, "show", "bot", "pond").stdout.split())
-    assert "answer_1 │ - │ - │ - │ - │ 6" in table
+    assert "answer_1 │ - │ - │ - │ - │ - │ 6" in table
 
 
 @pytest.mark.parametrize("name", ["answer_1", "answer_1.md", "1"])
@@ -139,7 +139,7 @@ def test_an_answer_is_shown_with_all_that_decided(show, project, name):
     [text] = list((project.root / "cache/bot/lake").glob("*.txt"))
     for expected in (
         "bot / lake / answer_1: score 0",
-        "Rubric tree: 0 passed, 2 failed, 1 skipped. A node marked * is critical: it is a",
+        "Rubric tree: 0 passed, 2 failed, 1 skipped, 0 never judged. A node marked * is",
         "    0 = gate closed by critical gate 0",
         "  failed * gate",
         "      Claim: The lake is wide.",

@@ -36,15 +36,17 @@ def run(options: argparse.Namespace) -> int:
     console = PlainConsole()
     if options.output is None:
         return _write_other(options, names, root, console)
-    kind: type[Record] = AnswerRecord if options.answers else LeafRecord
-    rows: Callable[[str, Path], Iterable[Record]]
-    rows = answer_rows if options.answers else leaf_rows
+    kind: type[Record] = LeafRecord
+    rows: Callable[[str, Path], Iterable[Record]] = leaf_rows
+    noun = "leaf"
+    if options.answers:
+        kind, rows, noun = AnswerRecord, answer_rows, "answer"
     records: Iterable[Record] = (record for name in names for record in rows(name, root))
     if options.anonymous:
         records = map(without_texts, records)
     with console.show_warnings():
         count = write_table(options.output, records, kind)
-    noun = "answer" if options.answers else "leaf"
+
     console.print_line(f"{counted(count, noun)} written to {options.output}")
     return 0
 

@@ -31,6 +31,7 @@ from mind2web2.cli.results.tables import (
 )
 from mind2web2.errors import UsageError
 from mind2web2.pages.barred import barred_list
+from mind2web2.results.known_answers import require_results
 from mind2web2.results.scored_answer import NEVER_EVALUATED, scored_answers
 from mind2web2.utils.program import command_line
 from mind2web2.utils.text import counted, number, percent
@@ -121,6 +122,7 @@ def _report_agent(
 ) -> ReportedAgent:
     paths = settings.paths
     root = paths.eval_results_root
+    require_results(root, name)
     return agent_report(
         paths,
         name,

@@ -9,7 +9,7 @@ import argparse
 import json
 import textwrap
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from rich.text import Text
@@ -39,6 +39,7 @@ from mind2web2.rubric.verdicts import (
     PageCheck,
     PageShown,
     Quote,
+    Status,
     Vote,
 )
 from mind2web2.rubric.written_tree import WrittenNode
@@ -52,6 +53,13 @@ from mind2web2.utils.text import counted, number, whole
 _INDENT = "  "
 # Deeper nodes are not indented further, so that their text keeps a readable width.
 _MAX_INDENTED_LEVELS = 10
+# The statuses of leaves, as they are shown.
+_STATUSES: Mapping[Status, str] = {
+    "passed": "passed",
+    "failed": "failed",
+    "skipped": "skipped",
+    "initialized": "never judged",
+}
 _STYLES = {"passed": "green", "failed": "red", "partial": "yellow", "skipped": "yellow"}
 
 
@@ -138,9 +146,11 @@ def _print_task(
         leaves = ["-" if result is None else str(count) for count in counts.values()]
         row = (_stem(answer), number(answer.score), *leaves, whole(answer.word_count))
         rows.append(row)
-    headings = ("answer", "score", "passed", "failed", "skipped", "words")
+    headings = ("answer", "score", *_STATUSES.values(), "words")
     console.print_table(f"{agent_name}: {task_id}", headings, rows)
-    console.print_line("The columns passed, failed and skipped count leaves of the rubric tree.")
+    console.print_line(
+        f"The columns {', '.join(_STATUSES.values())} count leaves of the rubric tree."
+    )
     for answer in answers:
         if answer.reason is not None:
             outcome = "No result" if answer.score is None else f"Score {number(answer.score)}"
@@ -157,7 +167,7 @@ def _stem(answer: ScoredAnswer) -> str:
 
 def _leaf_counts(trees: Iterable[WrittenNode]) -> dict[str, int]:
     statuses = [leaf.status for tree in trees for leaf in tree.leaves()]
-    return {status: statuses.count(status) for status in ("passed", "failed", "skipped")}
+    return {shown: statuses.count(status) for status, shown in _STATUSES.items()}
 
 
 class _AnswerPage:
@@ -231,8 +241,7 @@ class _AnswerPage:
         for tree in result.trees:
             counts = _leaf_counts([tree])
             listed = ", ".join(f"{count} {status}" for status, count in counts.items())
-            if undecided := sum(leaf.status == "initialized" for leaf in tree.leaves()):
-                listed += f", {undecided} never judged"
+
             self._text(
                 f"Rubric tree: {listed}. A node marked * is critical: it is a gate that the mean "
                 "leaves out, and if it scores below 1, its parent is 0."
@@ -244,7 +253,7 @@ class _AnswerPage:
 
     def _print_node(self, node: WrittenNode, depth: int, arithmetic: str | None) -> None:
         indent = _INDENT * min(depth, _MAX_INDENTED_LEVELS)
-        status = node.status.replace("initialized", "never judged")
+        status = _STATUSES.get(node.status, node.status)
         score = f" {number(node.score)}" if status == "partial" else ""
         is_sequence = node.children and node.strategy == "sequential"
         self._console.print(

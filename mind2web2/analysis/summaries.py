@@ -161,7 +161,7 @@ def write_task_summary(
     """
     folder = output_dir / agent_name / task_id
     with writing_in(folder):
-        known = task_answers(output_dir, agent_name, task_id) if elsewhere else ()
+        known = task_answers(output_dir, agent_name, task_id)
         others = [answer for answer in known if answer.answer_name in elsewhere]
         names = answer_names
         if names is not None:

@@ -12,16 +12,14 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, AliasChoices, BaseModel, Field, ValidationError
 
 from mind2web2.benchmark.task_lists import Task, csv_rows
-from mind2web2.errors import AnswerError, ResultWriteError, UsageError
+from mind2web2.errors import ResultWriteError, UsageError
 from mind2web2.results.answers import (
     MAX_ANSWER_BYTES,
     answer_file,
-    is_empty_answer,
-    read_answer,
     uniform_text,
 )
 from mind2web2.results.result_file import MAX_TIME_S
-from mind2web2.utils.files import write_whole
+from mind2web2.utils.files import read_regular_file, write_whole
 from mind2web2.utils.json_text import JsonObject
 from mind2web2.utils.names import check_name, did_you_mean, name_list
 from mind2web2.utils.process_lock import ProcessLock
@@ -95,12 +93,8 @@ class ImportedRun:
         stored = answer_file(self.place.answer)
         if (stored.time_s, stored.model) != (self.meta.get("time_seconds"), self.meta.get("model")):
             return False
-        if not self.text:
-            return is_empty_answer(self.place.answer)
-        try:
-            return read_answer(self.place.answer) == uniform_text(self.text)
-        except AnswerError:
-            return False
+        content = read_regular_file(self.place.answer)
+        return uniform_text(content.decode("utf-8", "replace")) == uniform_text(self.text)
 
     def write(self) -> None:
         """Write answer and meta file. Raises ResultWriteError: the folder cannot be written."""

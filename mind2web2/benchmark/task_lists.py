@@ -15,7 +15,7 @@ from mind2web2.utils.path_config import SCRIPT_SUFFIXES
 MAX_FIELD_CHARS = 1_000_000
 
 
-_COLUMNS = ("task_id", "domain", "subdomain", "task_description")
+_COLUMNS = ("task_id", "domain", "task_description")
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +23,6 @@ class Task:
     """One task of a benchmark.
 
     Args:
-        listed_in: names of the task lists that name it.
         question: the text that agents get.
         script_problem: why its eval script cannot run, with file and line, as far as its text
             shows.
@@ -31,8 +30,7 @@ class Task:
 
     task_id: str
     domain: str = ""
-    subdomain: str = ""
-    listed_in: tuple[str, ...] = ()
+
     script_version: str | None = None
     question: str | None = None
     script_problem: str | None = None
@@ -87,17 +85,8 @@ def script_ids(folders: Sequence[Path]) -> list[str]:
 def _csv_tasks(text: str, path: Path) -> Iterator[tuple[int, Task]]:
     for number, row in csv_rows(text.splitlines(keepends=True), path, ["task_id"]):
         fields = {name: (row.get(name) or "").strip() for name in _COLUMNS}
-        yield (
-            number,
-            Task(
-                fields["task_id"],
-                fields["domain"],
-                fields["subdomain"],
-                (),
-                None,
-                fields["task_description"] or None,
-            ),
-        )
+        question = fields["task_description"] or None
+        yield number, Task(fields["task_id"], fields["domain"], question=question)
 
 
 def csv_rows(

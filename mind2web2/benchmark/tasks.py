@@ -40,11 +40,7 @@ def find_tasks(
     for path in lists:
         for task in read_task_list(path):
             known = by_id.get(task.task_id, task)
-            by_id[task.task_id] = replace(
-                known,
-                listed_in=(*known.listed_in, path.stem),
-                question=known.question or task.question,
-            )
+            by_id[task.task_id] = replace(known, question=known.question or task.question)
     if task_list is None:
         versions = paths.script_versions()
         folders = [paths.eval_scripts_root / version for version in versions]

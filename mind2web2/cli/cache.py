@@ -128,7 +128,6 @@ def print_cached(
 
 
 def _print_counts(console: PlainConsole, tasks: Sequence[TaskPages]) -> None:
-    has_suspects = any(page.is_suspect for task in tasks for page in task.pages)
     counts = {task.task_id: _counts(task.pages) for task in tasks}
     rows = [(task_id, *map(str, numbers)) for task_id, numbers in counts.items()]
     if len(tasks) > 1:
@@ -137,7 +136,7 @@ def _print_counts(console: PlainConsole, tasks: Sequence[TaskPages]) -> None:
         "Cited pages",
         ("task", "cited", "pages", "PDFs", "suspect", "failed", "not tried"),
         rows,
-        caption="suspect pages are also counted as pages or PDFs" if has_suspects else None,
+        caption="suspect pages are also counted as pages or PDFs",
     )
 
 

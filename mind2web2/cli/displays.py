@@ -47,7 +47,6 @@ class LiveDisplay(ABC):
             if console.is_terminal
             else None
         )
-        self._following: asyncio.Task[None] | None = None
 
     @property
     def elapsed_s(self) -> float:
@@ -78,10 +77,9 @@ class LiveDisplay(ABC):
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        if self._following is not None:
-            self._following.cancel()
-            with suppress(asyncio.CancelledError):
-                await self._following
+        self._following.cancel()
+        with suppress(asyncio.CancelledError):
+            await self._following
         self._print_news()
         if self._live is not None:
             self._live.stop()

@@ -112,6 +112,7 @@ class ResultMaking(BaseModel):
 
     Args:
         time_seconds: the agent's time.
+        quotes: how many quoted passages were found; ``ResultFile.completed`` counts them.
         doubts: reasons why the next run judges the answer again.
         ignored_arguments: keywords of the script that this toolkit does not know.
         script_faults: the script's mistakes that may have cost the answer points, one line each.
@@ -127,6 +128,7 @@ class ResultMaking(BaseModel):
     time_seconds: float | None
     provenance: Provenance
     judge_usage: JudgeUsage
+    quotes: dict[QuoteMatch, int] = {}
     doubts: tuple[str, ...]
     ignored_arguments: tuple[str, ...]
     script_faults: tuple[str, ...]
@@ -193,7 +195,8 @@ class ResultFile(BaseModel):
     def completed(self, making: ResultMaking) -> ResultFile:
         """Return the result of this summary of a script, complete with its checksum."""
         names = {"agent_name": making.agent_name, "answer_name": making.answer_name}
-        recorded = making.model_dump(mode="json", exclude={*names, "judge_model", "run"})
+        counted = making.model_copy(update={"quotes": self.quote_counts()})
+        recorded = counted.model_dump(mode="json", exclude={*names, "judge_model", "run"})
         written = {
             # First in the file; a script that leaves them out has "unknown_answer"
             # (eval-scripts.md).
@@ -202,7 +205,6 @@ class ResultFile(BaseModel):
             **self.document,
             **names,
             **recorded,
-            "quotes": self.quote_counts(),
             "run": making.run.as_json(),
         }
         return ResultFile.of(with_checksum(written))

@@ -76,9 +76,7 @@ class StoredPages:
         try:
             page = await self._prepare(key, with_images=True)
         except CaptureError as error:
-            is_new = record is None and facts["kind"] is None
-            reason = "it has not been captured" if is_new else _reason(record, error)
-            return facts | {"unavailable": reason, "text": "", "images": []}
+            return facts | {"unavailable": _reason(record, error), "text": "", "images": []}
         return facts | {
             "sha256": page.sha256,
             "text": str(page.text),

@@ -77,7 +77,6 @@ def test_problems_are_listed_by_reason():
     both = "challenge: looks like a challenge; http error: looks like a http_error"
     assert f"Suspect: {both}\n  https://example.com/odd (lake)\n" in text
     assert "also counted as pages or PDFs" in text
-    assert "counted" not in printed(TaskPages("task", (page("a"),)))
 
 
 def test_the_next_commands_are_suggested(monkeypatch):

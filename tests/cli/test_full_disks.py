@@ -205,7 +205,7 @@ def test_an_export_that_finds_no_room_leaves_the_older_one(project):
     target.write_text("older\n")
     run = run_as_anybody(project, "export", "bot", "--judgments", target, *root, file_bytes=60_000)
     assert (run.returncode, run.stdout) == (2, "")
-    assert run.stderr.startswith(f"mind2web2: cannot write {target}: ")
+    assert run.stderr.startswith(f"mind2web2: cannot use {target}: ")
     assert run.stderr.count("\n") == 1
     assert [path.name for path in target.parent.iterdir()] == ["older.jsonl"]
     assert target.read_text() == "older\n"

@@ -17,11 +17,10 @@ def print_ranking(console: PlainConsole, ranking: Ranking) -> None:
     first, *others = ranking.agents
     for name in ranking.metrics:
         _print_metric(console, ranking, name, METRICS[name].label)
-    corrected = " They are not corrected for several pairs; the p-values are, by Holm."
     console.print_line(
         "Differences, intervals and p-values come from sign flips of the tasks' differences, each "
-        "averaged over its runs. Intervals are for other tasks of this kind."
-        f"{corrected if len(others) > 1 else ''}",
+        "averaged over its runs. Intervals are for other tasks of this kind, and p-values are "
+        "corrected for several pairs (Holm).",
     )
     pairs = ranking.metrics["avg_score"].against(first)
     for other in others:

@@ -383,10 +383,11 @@ def default_text(setting: Setting, default: object) -> str:
 def given_settings(options: argparse.Namespace) -> RunSettings:
     """Return the settings of the command line, the others with the command's defaults."""
     base: RunSettings = options.base
-    named = {name: value for name, value in vars(options).items() if name in SETTINGS}
-    values = {name: value for name, value in named.items() if value is not None}
-    tuples = {name: tuple(value) for name, value in values.items() if isinstance(value, list)}
-    return replace(base, **values | tuples, given=frozenset(values))
+    values: dict[str, Any] = {}
+    for name, value in vars(options).items():
+        if name in SETTINGS and value is not None:
+            values[name] = tuple(value) if isinstance(value, list) else value
+    return replace(base, **values, given=frozenset(values))
 
 
 def settings_of(

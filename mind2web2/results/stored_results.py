@@ -79,14 +79,6 @@ def latest_result(folder: Path) -> LoadedResult | None:
     return None if newest is None else _load(folder / newest)
 
 
-def loaded_results(folder: Path) -> Iterator[LoadedResult]:
-    """Yield all readable results of a folder, the newest first."""
-    # The stamp leads the name.
-    for path in sorted(folder.glob(RESULT_FILES), key=lambda path: path.name, reverse=True):
-        if (result := _load(path)) is not None:
-            yield result
-
-
 def _load(path: Path) -> LoadedResult | None:
     return _loaded(path, result_state(path))
 

@@ -35,13 +35,10 @@ from mind2web2.results.scored_answer import (
     result_facts,
 )
 from mind2web2.results.stored_results import (
-    RESULT_FILES,
     LoadedResult,
     answer_dir,
     answer_results_dir,
     latest_result,
-    loaded_results,
-    newest_result_name,
 )
 from mind2web2.results.task_summary import SUMMARY_NAME
 from mind2web2.rubric.arithmetic import explanations
@@ -57,7 +54,6 @@ from mind2web2.viewer.markdown import markdown_tree
 # The metrics of an agent's summary.json that the overview shows beside their intervals.
 _METRICS = {
     "avg_score_std",
-    "success_rate_std",
     "num_tasks",
     "num_runs",
     "avg_time_seconds",
@@ -376,20 +372,7 @@ class Catalog:
             "score": answer.score,
             "reason": answer.reason,
             "marks": sorted(_marks(answer.facts)),
-            "before": self._score_before(key),
         }
-
-    def _score_before(self, key: AnswerKey) -> float | None:
-        """Return the score of the result before the newest one."""
-        folder = self._folder(key)
-        if len(list(folder.glob(RESULT_FILES))) < 2:
-            return None
-        newest = newest_result_name(folder)
-        earlier = next(
-            (stored for stored in loaded_results(folder) if stored.path.name != newest),
-            None,
-        )
-        return None if earlier is None else earlier.content.final_score
 
 
 def _claim_rows(

@@ -727,7 +727,7 @@ def rehearsed(
         cases.mkdir(parents=True, exist_ok=True)
         text = "\n".join(map(str, template.extract.values()))
         header = CaseHeader(expect=1.0, extract=template.extract)
-        (cases / "perfect.md").write_text(case_text(header, text), encoding="utf-8")
+        (cases / "perfect.md").write_text(case_text(header, text, "planted"), encoding="utf-8")
     plan = RehearsalPlan(
         template.name, script, template.question, cases, RunSettings(judge_model="o4-mini")
     )

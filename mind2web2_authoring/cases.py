@@ -134,12 +134,11 @@ def read_case(path: Path) -> Case:
     return Case(file, file.values_of(CaseHeader, Fact), text[front.end() :].strip() + "\n")
 
 
-def case_text(header: CaseHeader, answer: str, note: str = "") -> str:
+def case_text(header: CaseHeader, answer: str, note: str) -> str:
     """Return the text of a case's file."""
     plain = header.model_dump(mode="json", exclude_defaults=True)
     front = yaml.safe_dump(plain, sort_keys=False, allow_unicode=True, width=110)
-    comment = f"# {note}\n" if note else ""
-    return f"---\n{comment}{front}---\n\n{answer.strip()}\n"
+    return f"---\n# {note}\n{front}---\n\n{answer.strip()}\n"
 
 
 @dataclass

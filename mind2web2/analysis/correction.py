@@ -19,10 +19,10 @@ from mind2web2.statistics.uncertainty import Interval, rounded
 _AUDIT_SEED = 0
 
 
-def population_of(answers: Sequence[AuditedAnswer], seed: int = _AUDIT_SEED) -> SampledFrom:
+def population_of(answers: Sequence[AuditedAnswer]) -> SampledFrom:
     """Return all these answers in the order in which a sample takes them."""
     basis = {one.name: one.basis for one in answers}
-    order = sampling_order([*basis], seed)
+    order = sampling_order([*basis], _AUDIT_SEED)
     return SampledFrom(order=tuple(order), basis=tuple(basis[name] for name in order))
 
 

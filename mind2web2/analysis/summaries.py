@@ -141,8 +141,8 @@ def write_task_summary(
     agent_name: str,
     task_id: str,
     unscored: Mapping[str, str],
-    answer_names: Collection[str] | None = None,
-    failed: Mapping[str, str] | None = None,
+    answer_names: Collection[str],
+    failed: Mapping[str, str],
     elsewhere: Collection[str] = (),
 ) -> list[ScoredAnswer]:
     """Write a task's ``summary.json`` and ``unscored.json`` and return its answers.
@@ -163,14 +163,11 @@ def write_task_summary(
     with writing_in(folder):
         known = task_answers(output_dir, agent_name, task_id)
         others = [answer for answer in known if answer.answer_name in elsewhere]
-        names = answer_names
-        if names is not None:
-            names = {*names, *(answer.answer_name for answer in others)}
         answers, entries = _task_entries(
             folder,
             {**unscored, **unscored_in(others)},
-            names,
-            {**(failed or {}), **failed_in(others)},
+            {*answer_names, *(answer.answer_name for answer in others)},
+            {**failed, **failed_in(others)},
         )
         write_entries(folder, entries)
     return answers
@@ -195,13 +192,12 @@ def failed_in(answers: Iterable[ScoredAnswer]) -> dict[str, str]:
 def _task_entries(
     folder: Path,
     unscored: Mapping[str, str],
-    answer_names: Collection[str] | None,
+    names: set[str],
     failed: Mapping[str, str],
 ) -> tuple[list[ScoredAnswer], list[TaskEntry]]:
     facts = TaskFacts(folder)
     judged = judged_answers(facts)
     facts.write()
-    names = judged.keys() if answer_names is None else set(answer_names)
     current = sorted(names | unscored.keys() | failed.keys(), key=natural_key)
     answers = []
     for name in current:

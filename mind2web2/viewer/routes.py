@@ -27,7 +27,7 @@ class JsonResponse(JSONResponse):
         return json_bytes(content)
 
 
-def json_route(path: str, view: Callable[[Request], Any], method: str = "GET") -> Route:
+def json_route(path: str, view: Callable[[Request], Any]) -> Route:
     """Return the route that answers with a view's value.
 
     A view that is not a coroutine runs in a thread.
@@ -38,7 +38,7 @@ def json_route(path: str, view: Callable[[Request], Any], method: str = "GET") -
             return JsonResponse(await view(request))
         return JsonResponse(await run_in_threadpool(view, request))
 
-    return Route(path, answer, methods=[method])
+    return Route(path, answer)
 
 
 def answer_key(request: Request) -> AnswerKey:

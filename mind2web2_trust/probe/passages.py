@@ -57,25 +57,9 @@ class JudgedPage:
         """Return the quoted sentences, and all others that speak about the claim."""
         return [
             sentence
-            for sentence in self._candidates()
+            for sentence in sentences(self.text)
             if self.is_quoted(sentence) or self.speaks_of_claim(sentence)
         ]
-
-    def _candidates(self) -> Iterator[Sentence]:
-        """Yield the sentences that are quoted, or have one of the claim's longest words.
-
-        A sentence with most of the claim's words lacks few of them, so it has one of any larger
-        selection.
-        """
-        most_missing = int(len(self.claim_words) * (1 - SAME_SUBJECT))
-        longest = sorted(self.claim_words, key=len)[-most_missing - 1 :]
-        pattern = re.compile("|".join(map(re.escape, longest)) or "(?!)", re.IGNORECASE)
-        mentions = [match.start() for match in pattern.finditer(self.text)]
-        for sentence in sentences(self.text):
-            number = bisect_left(mentions, sentence.start)
-            has_mention = number < len(mentions) and mentions[number] < sentence.end
-            if has_mention or self.is_quoted(sentence):
-                yield sentence
 
     @cached_property
     def quoted(self) -> list[Sentence]:

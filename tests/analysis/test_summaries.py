@@ -57,7 +57,8 @@ def test_a_tasks_summary_has_the_published_form(tmp_path):
     """
     for answer, score in [("answer_10", 1), ("answer_2", 0.5), ("answer_1", 0.0)]:
         result(tmp_path, f"bot/t/{answer}", score)
-    written = write_task_summary(tmp_path, "bot", "t", {"answer_3.md": "not UTF-8"})
+    names = {"answer_1.md", "answer_2.md", "answer_10.md"}
+    written = write_task_summary(tmp_path, "bot", "t", {"answer_3.md": "not UTF-8"}, names, {})
     entries = read(tmp_path / "bot" / "t" / "summary.json")
     assert entries[0] == {
         "answer_name": "answer_1.md",
@@ -92,7 +93,7 @@ def test_a_tasks_summary_has_the_published_form(tmp_path):
         "answer_3.md": None,
         "answer_10.md": 1.0,
     }
-    write_task_summary(tmp_path, "bot", "t", {})
+    write_task_summary(tmp_path, "bot", "t", {}, names, {})
     assert not (tmp_path / "bot" / "t" / "unscored.json").exists()
 
 
@@ -192,7 +193,7 @@ def test_a_damaged_summary_is_ignored_with_a_warning(tmp_path, caplog, content):
 def test_an_answer_that_failed_now_does_not_keep_its_old_score(tmp_path):
     earlier = result(tmp_path, "bot/t/answer_1", 1.0, stamp=NEW)
     [answer] = write_task_summary(
-        tmp_path, "bot", "t", {"answer_1.md": "the judge was out of reach"}
+        tmp_path, "bot", "t", {"answer_1.md": "the judge was out of reach"}, (), {}
     )
     assert read(tmp_path / "bot" / "t" / "summary.json") == []
     assert read(tmp_path / "bot" / "t" / "unscored.json")[0]["earlier_result"] == earlier.name
@@ -206,7 +207,7 @@ def test_results_of_answers_that_are_gone_are_not_counted(tmp_path):
     for k in (1, 2):
         result(tmp_path, f"bot/t/answer_{k}", 1.0, stamp=OLD)
     current = write_task_summary(
-        tmp_path, "bot", "t", {}, answer_names=["answer_1.md", "answer_3.md"]
+        tmp_path, "bot", "t", {}, answer_names=["answer_1.md", "answer_3.md"], failed={}
     )
     assert scores(current) == {"answer_1.md": 1.0, "answer_3.md": None}
     entries = {
@@ -258,7 +259,7 @@ def test_nothing_to_merge_is_an_empty_file(tmp_path):
 
 def test_text_is_readable_and_always_json(tmp_path):
     """Letters of any script stay as they are; half a character becomes its escape."""
-    write_task_summary(tmp_path, "bot", "t", {"answer_1.md": "日本 \udc80"})
+    write_task_summary(tmp_path, "bot", "t", {"answer_1.md": "日本 \udc80"}, (), {})
     text = (tmp_path / "bot" / "t" / "unscored.json").read_text(encoding="utf-8")
     assert "日本 \\udc80" in text
     assert json.loads(text)[0]["reason"] == "日本 \udc80"
@@ -268,4 +269,4 @@ def test_a_results_folder_that_cannot_be_written_is_one_line(tmp_path):
     """The message names the folder."""
     (tmp_path / "results").write_text("a file")
     with pytest.raises(ResultWriteError, match=r"cannot write to .*results/bot/t: "):
-        write_task_summary(tmp_path / "results", "bot", "t", {"answer_1.md": "x"})
+        write_task_summary(tmp_path / "results", "bot", "t", {"answer_1.md": "x"}, (), {})

@@ -223,7 +223,7 @@ def _sum_up(folder: Path) -> None:
     generate_result_summary(folder, "agent")
     merge_all_results(folder)
     task_usages(folder / "agent" / "task")
-    write_task_summary(folder, "agent", "task", {})
+    write_task_summary(folder, "agent", "task", {}, {"answer_1.md"}, {})
     for path in (folder / "all_results.json", folder / "agent" / "summary.json"):
         json.loads(path.read_bytes())
 

@@ -23,13 +23,13 @@ class Places:
         """Return where a leaf is added."""
         added = self._run.added.get(leaf)
         if self._read is None:
-            line = None if added is None else _LINE.search(added.place)
-            return self._at(None if line is None else int(line[1]))
+            lines = [] if added is None else _LINE.findall(added.place)
+            return self._at(*lines)
         for place, node in self._read.nodes():
             pattern = re.escape(node.id).replace(r"\{number\}", r"\d+")
             if re.fullmatch(pattern, leaf):
                 return self._at(self._read.file.line_of(*place))
-        return self._at(None)
+        return self._at()
 
     def of_field(self, shape: FieldShape) -> str:
         """Return where a field is declared."""
@@ -41,16 +41,16 @@ class Places:
             match node:
                 case ast.ClassDef(name=shape.template, body=body):
                     return self._at(_declared(body, shape.name) or node.lineno)
-        return self._at(None)
+        return self._at()
 
     def of_error(self, message: str) -> str:
         """Return the last line that a script's error names."""
         lines = _ERROR_LINE.findall(message) if self._read is None else []
-        return self._at(int(lines[-1]) if lines else None)
+        return self._at(*lines[-1:])
 
-    def _at(self, line: int | None) -> str:
-        name = self._script.path.name
-        return name if line is None else f"{name}:{line}"
+    def _at(self, *lines: object) -> str:
+        """Return the file's name with a line, or alone."""
+        return ":".join([self._script.path.name, *map(str, lines)])
 
 
 def _declared(body: list[ast.stmt], name: str) -> int | None:

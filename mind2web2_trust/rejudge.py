@@ -63,8 +63,6 @@ class _Agent:
 
 def run(options: argparse.Namespace) -> int:
     """Judge again, print the figures and return the exit status."""
-    if options.sample is not None and options.times is not None:
-        raise UsageError("--sample judges answers once: leave --times out")
     if options.seed and options.sample is None:
         raise UsageError("--seed goes with --sample")
     # The JSON does not contain the output of the evaluations.

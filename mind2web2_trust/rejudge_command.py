@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 from pathlib import Path
 
 from mind2web2.plugin import Subcommands
@@ -31,32 +30,14 @@ def add_command(commands: Subcommands) -> None:
         description=DESCRIPTION,
     )
     parser.add_argument("agent", metavar="AGENT", help="an agent that has results")
-    parser.add_argument(
+    kinds = parser.add_mutually_exclusive_group()
+    kinds.add_argument(
         "--times",
         metavar="N",
         type="positive_int",
         help="how often to judge (default: 3 with the judge of the results, 1 with another one)",
     )
-    parser.add_argument(
-        "--rejudged_root",
-        metavar="DIR",
-        type=Path,
-        default=Path("rejudged"),
-        help="the new judgments and results (default: rejudged/)",
-    )
-    parser.add_json_option()
-    _add_sample_options(parser)
-    parser.add_settings(["eval_version"])
-    parser.add_task_option("all that have results")
-    parser.add_folder_options()
-    judge_model = {"default_text": "the judge of the results"}
-    parser.add_judging_settings({"judge_model": judge_model})
-    parser.set_defaults(run="mind2web2_trust.rejudge")
-
-
-def _add_sample_options(parser: argparse.ArgumentParser) -> None:
-    """Add ``--sample`` and ``--seed``."""
-    parser.add_argument(
+    kinds.add_argument(
         "--sample",
         metavar="N",
         type="positive_int",
@@ -69,3 +50,17 @@ def _add_sample_options(parser: argparse.ArgumentParser) -> None:
         default=0,
         help="the seed of the sample; another seed draws another sample (default: 0)",
     )
+    parser.add_argument(
+        "--rejudged_root",
+        metavar="DIR",
+        type=Path,
+        default=Path("rejudged"),
+        help="the new judgments and results (default: rejudged/)",
+    )
+    parser.add_json_option()
+    parser.add_settings(["eval_version"])
+    parser.add_task_option("all that have results")
+    parser.add_folder_options()
+    judge_model = {"default_text": "the judge of the results"}
+    parser.add_judging_settings({"judge_model": judge_model})
+    parser.set_defaults(run="mind2web2_trust.rejudge")

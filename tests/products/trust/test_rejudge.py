@@ -151,7 +151,10 @@ def test_an_estimate_asks_and_writes_nothing(project):
             "unrecognized arguments: --judgments",
         ),
         (("bot", "--max_cost", "1"), "no price is known for model judge-1"),
-        (("bot", "--sample", "3", "--times", "2"), "answers once: leave --times out"),
+        (
+            ("bot", "--sample", "3", "--times", "2"),
+            "argument --times: not allowed with argument --sample",
+        ),
         (("bot", "--seed", "3"), "--seed goes with --sample"),
     ],
 )

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from mind2web2.analysis.comparison import ranking
-from mind2web2.analysis.corrected_pairs import corrected_pairs
+from mind2web2.analysis.comparison import Ranking, ranking
+from mind2web2.analysis.corrected_pairs import CorrectedPair, corrected_pairs
 from mind2web2.analysis.correction_record import CorrectionRoots
 from mind2web2.analysis.judge_checks import failed_check
 from mind2web2.cli.console import PlainConsole
@@ -32,14 +32,7 @@ def run(options: argparse.Namespace) -> int:
     names = [name.rstrip("/") for name in options.agents]
     settings = settings_of(options)
     if options.why:
-        if options.corrected or options.allow_unfair or options.fail_if_worse is not None:
-            raise UsageError(
-                "--why tests nothing: leave out --fail_if_worse, --corrected and --allow_unfair"
-            )
-        explain = load_function("mind2web2_trust.why.command:run")
-        sides = [_results_folder(settings, name) for name in names]
-        status: int = explain(options, sides, chosen_tasks(settings, sides))
-        return status
+        return _explain(options, settings, names)
     if options.changes or options.ask or options.estimate:
         raise UsageError("--with, --ask and --estimate go with --why")
     if len(set(names)) < max(2, len(names)):
@@ -49,11 +42,7 @@ def run(options: argparse.Namespace) -> int:
     folders = {name: _results_folder(settings, name) for name in names}
     task_ids = chosen_tasks(settings, folders.values())
     agents = {name: agent_answers(folder.parent, folder.name) for name, folder in folders.items()}
-    ranked = ranking(
-        list(agents.items()),
-        task_ids,
-        allow_unfair=options.allow_unfair,
-    )
+    ranked = ranking(list(agents.items()), task_ids, allow_unfair=options.allow_unfair)
     cautions = [
         f"{name}: {caution}" for name, folder in folders.items() for caution in _cautions(folder)
     ]
@@ -65,22 +54,38 @@ def run(options: argparse.Namespace) -> int:
         )
         roots = CorrectionRoots(Path(), options.audits_root, options.rejudged_root)
         corrected = corrected_pairs(roots, folders, shared)
-    pairs = ranked.metrics["avg_score"].against(names[0])
-    margin = options.fail_if_worse
-    worse = (
-        [] if margin is None else [name for name, pair in pairs.items() if pair.is_worse_by(margin)]
-    )
+    return _print(options, ranked, corrected)
+
+
+def _explain(options: argparse.Namespace, settings: RunSettings, names: list[str]) -> int:
+    if options.corrected or options.allow_unfair or options.fail_if_worse is not None:
+        raise UsageError(
+            "--why tests nothing: leave out --fail_if_worse, --corrected and --allow_unfair"
+        )
+    explain = load_function("mind2web2_trust.why.command:run")
+    sides = [_results_folder(settings, name) for name in names]
+    status: int = explain(options, sides, chosen_tasks(settings, sides))
+    return status
+
+
+def _print(options: argparse.Namespace, ranked: Ranking, corrected: Sequence[CorrectedPair]) -> int:
+    """Print the comparison, and return the exit status."""
+    console, margin = PlainConsole(), options.fail_if_worse
+    worse = []
+    if margin is not None:
+        pairs = ranked.metrics["avg_score"].against(ranked.agents[0])
+        worse = [name for name, pair in pairs.items() if pair.is_worse_by(margin)]
     if options.json:
         content = {**ranked.model_dump(mode="json"), "worse": worse}
         if options.corrected:
             content["corrected"] = [pair.model_dump(mode="json") for pair in corrected]
-        PlainConsole().print_json(json.dumps(content))
+        console.print_json(json.dumps(content))
     else:
-        print_ranking(PlainConsole(), ranked)
+        print_ranking(console, ranked)
         for pair in corrected:
-            PlainConsole().print_lines(pair_lines(pair))
+            console.print_lines(pair_lines(pair))
         if margin is not None:
-            print_verdict(PlainConsole(), ranked, worse, margin)
+            print_verdict(console, ranked, worse, margin)
     return WORSE if worse else 0
 
 

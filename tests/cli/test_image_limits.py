@@ -161,6 +161,7 @@ def test_a_replay_takes_a_server_by_its_whole_address(project):
             store.execute("CREATE TEMP TABLE others AS SELECT * FROM judgments")
             store.execute("UPDATE others SET endpoint = ?", (f"{shorter}/more",))
             store.execute("INSERT INTO judgments SELECT * FROM others")
+        store.close()
         for address in (server.base_url, f"{server.base_url}/more"):
             words = (
                 "--agent_name",

@@ -11,11 +11,11 @@ from mind2web2.cli.console import PlainConsole
 from mind2web2.cli.displays import duration_text, unreported_text
 from mind2web2.cli.evaluation_plan import OVERWRITE_CONTINUED, EndedRun
 from mind2web2.cli.options import load_function
+from mind2web2.cli.results.scores import score_cells
 from mind2web2.cli.results.tables import (
     doubt_lines,
     print_metrics,
     removed_tasks_text,
-    score_cells,
 )
 from mind2web2.errors import ResultWriteError
 from mind2web2.llm_client.chat import Usage

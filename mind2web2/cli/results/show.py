@@ -16,8 +16,8 @@ from rich.text import Text
 
 from mind2web2.cli.console import PlainConsole
 from mind2web2.cli.options import settings_of
+from mind2web2.cli.results.scores import score_cells
 from mind2web2.cli.results.stored_values import stored_values
-from mind2web2.cli.results.tables import score_cells
 from mind2web2.errors import UsageError
 from mind2web2.pages.cache import CacheFileSys
 from mind2web2.results.known_answers import (

@@ -6,7 +6,6 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from statistics import fmean
 from typing import NamedTuple
 
 from mind2web2.cli.console import PlainConsole
@@ -58,17 +57,6 @@ METRICS = {
     "avg_answer_word_count": Metric("answer length (words)", whole),
     "avg_time_seconds": Metric("agent's time (s)", whole),
 }
-
-
-def score_cells(by_answer: Mapping[str, float | None]) -> tuple[str, str]:
-    """Return a task's scores, each with its answer, and their mean."""
-    listed = "  ".join(
-        f"{name.removeprefix('answer_').removesuffix('.md')}: {number(by_answer[name])}"
-        for name in sorted(by_answer, key=natural_key)
-    )
-    scores = [score for score in by_answer.values() if score is not None]
-    mean = fmean(scores) if scores else None
-    return listed or "none", number(mean)
 
 
 def print_metrics(console: PlainConsole, summary: AgentSummary) -> None:

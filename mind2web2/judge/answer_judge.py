@@ -86,7 +86,7 @@ class AnswerJudge(JudgeSession):
             raise self.fail(unexpected(error)) from error
         self.ledger.usage += judgment.usage(self.run.price)
         self.ledger.served.append((reply.served_model, reply.system_fingerprint))
-        self.ledger.note_created(judgment.created)
+        self.ledger.created.append(judgment.created)
         self._note_rejection(reply, subject)
         if judgment.outcome == "too_long":
             raise ContextTooLongError(judgment.text)

@@ -74,8 +74,7 @@ class JudgeLedger:
     Args:
         usage: of all questions, answered in this run or from stored judgments.
         served: the model and backend that the judge's server reported, for each judgment.
-        first_created: when the earliest judgment was made, UTC, ISO 8601; ``last_created`` the
-            latest.
+        created: when each judgment was made, UTC, ISO 8601.
         doubts: reasons why another machine or day may give another verdict; such a result is not
             reused.
         script_faults: mistakes of the script that may cost the answer points, with file and line.
@@ -83,8 +82,7 @@ class JudgeLedger:
 
     usage: Usage = field(default_factory=Usage)
     served: list[tuple[str | None, str | None]] = field(default_factory=list)
-    first_created: str | None = None
-    last_created: str | None = None
+    created: list[str] = field(default_factory=list)
     rejections: list[Rejection] = field(default_factory=list)
     doubts: list[str] = field(default_factory=list)
     refused_downloads: list[str] = field(default_factory=list)
@@ -96,20 +94,13 @@ class JudgeLedger:
         """Add the usage and the notes of a question."""
         self.usage += other.usage
         self.served += other.served
-        for moment in (other.first_created, other.last_created):
-            if moment is not None:
-                self.note_created(moment)
+        self.created += other.created
         self.rejections += other.rejections
         self.doubts += other.doubts
         self.refused_downloads += other.refused_downloads
         self.ignored_arguments += other.ignored_arguments
         self.script_faults += other.script_faults
         self.services += other.services
-
-    def note_created(self, moment: str) -> None:
-        """Add the time of a judgment."""
-        self.first_created = min(self.first_created or moment, moment)
-        self.last_created = max(self.last_created or moment, moment)
 
 
 class Judge(Protocol):

@@ -452,8 +452,8 @@ def _completed(job: AnswerSetting, run: RunParts, text: str, evaluated: _Evaluat
             seconds=round(time.monotonic() - evaluated.started, 3),
             judge_requests=ledger.usage.requests,
             judge_retries=ledger.usage.requests - ledger.usage.judgments,
-            judged_from=ledger.first_created,
-            judged_to=ledger.last_created,
+            judged_from=min(ledger.created, default=None),
+            judged_to=max(ledger.created, default=None),
             judge_check=run.judge_check,
         ),
     )

@@ -131,8 +131,7 @@ def test_a_scripts_own_objects_are_sent_as_plain_values(value, plain):
 
 LEDGER = JudgeLedger(
     served=[("m", None), (None, "f")],
-    first_created="a",
-    last_created="b",
+    created=["a", "b"],
     usage=Usage(1, 2, 3, 4, 5, 6, 7, 0.5),
     rejections=[Rejection("node", None, "no \ud83d")],
     doubts=["one"],

@@ -48,6 +48,9 @@ _NUMBER = re.compile(r"(?<![\w.\-\[])\d+(?![\w\-\]]|\.\d)")
 _STRINGS = "content as a list"
 _TURNS = "system role"
 
+# The schema is part of the messages, as no parameter holds it.
+_NO_PARAMETER = (OutputMode.JSON, OutputMode.PLAIN)
+
 # Words of refusals that concern one schema only.
 _ONE_SCHEMA_WORDS = ("invalid schema", "schema contains", "grammar")
 
@@ -88,7 +91,7 @@ class Capabilities:
         if not self._takes(model, _TURNS):
             messages = in_turns(messages)
         mode = self._mode(model, schema)
-        if schema is not None and (mode.shows_schema or model in self._read_schemas):
+        if schema is not None and (mode in _NO_PARAMETER or model in self._read_schemas):
             messages = with_text_at_end(messages, schema_text(schema))
         takes_temperature = not is_reasoning_model(model) and self._takes(model, "temperature")
         return WireRequest(

@@ -45,11 +45,6 @@ class OutputMode(Enum):
     JSON = "json_object"
     PLAIN = "text"
 
-    @property
-    def shows_schema(self) -> bool:
-        """Tell whether the schema must be part of the messages, as no parameter holds it."""
-        return self in (OutputMode.JSON, OutputMode.PLAIN)
-
 
 @dataclass(frozen=True, slots=True)
 class WireRequest:

@@ -36,7 +36,7 @@ _HEADERS = {
 
 
 # Causes of errors that may be gone on another day.
-_PASSING = (PassingError, TimeoutError)
+PASSING = (PassingError, TimeoutError)
 
 
 async def download(
@@ -79,13 +79,13 @@ async def _download_once(url: str, first_bytes: int | None, max_bytes: int) -> b
         try:
             return await _get(url, first_bytes, max_bytes, session)
         except PassingError as failure:
-            is_refused = any(refused.is_private for refused in session.refused)
-            if is_refused and around.report_refused is not None:
+            if any(refused.is_private for refused in session.refused):
                 around.report_refused(url)
             if reason := _lasting_reason(session):
                 raise CaptureError(f"cannot download {url}: {reason}") from failure
-            if reason := _passing_reason(session):
-                raise PassingError(reason) from failure
+            failures = list(session.failures.values())
+            if failures:
+                raise PassingError(failures[0].reason) from failure
             raise
 
 
@@ -131,10 +131,6 @@ def _lasting_reason(session: ProxySession) -> str | None:
         (failure.reason for failure in session.failures.values() if not failure.is_transient),
         None,
     )
-
-
-def _passing_reason(session: ProxySession) -> str | None:
-    return next((failure.reason for failure in session.failures.values()), None)
 
 
 def _is_web_address(url: str) -> bool:

@@ -13,6 +13,10 @@ if TYPE_CHECKING:
     from mind2web2.judge.service_request import AnswerRequest, AskService, ServiceRequest
 
 
+def _report_nothing(_: str) -> None:
+    """Outside of a run, nobody waits for a report."""
+
+
 @dataclass(frozen=True, slots=True)
 class Surroundings:
     """The parts that a run gives to the tools of its scripts.
@@ -28,8 +32,8 @@ class Surroundings:
     """
 
     network: NetworkSettings | None = None
-    report_refused: Callable[[str], None] | None = None
-    report_doubt: Callable[[str], None] | None = None
+    report_refused: Callable[[str], None] = _report_nothing
+    report_doubt: Callable[[str], None] = _report_nothing
     answer_service: AnswerRequest | None = None
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from mind2web2.api_tools.arxiv_papers import id_from_pdf_link
-from mind2web2.api_tools.pdf_download import _PASSING, MAX_DOWNLOAD_BYTES, download
+from mind2web2.api_tools.pdf_download import MAX_DOWNLOAD_BYTES, PASSING, download
 from mind2web2.api_tools.surroundings import surroundings
 from mind2web2.capture.models import RenderedPdf
 from mind2web2.capture.pdf import HEADER_BYTES, looks_like_pdf, render_pdf
@@ -44,10 +44,8 @@ class PDFParser:
             rendered = await render_pdf(await _load(source))
         except (CaptureError, DocumentError) as error:
             log.warning("document is unavailable source=%s reason=%s", name, error)
-            report_doubt = surroundings().report_doubt
-            is_for_now = isinstance(error, WorkerError) or isinstance(error.__cause__, _PASSING)
-            if is_for_now and report_doubt is not None:
-                report_doubt(f"{name}: {error}")
+            if isinstance(error, WorkerError) or isinstance(error.__cause__, PASSING):
+                surroundings().report_doubt(f"{name}: {error}")
             return [], ""
         images = [base64.b64encode(image).decode("ascii") for image in rendered.images]
         return images, rendered.text
@@ -90,13 +88,9 @@ def _path_ends_in_pdf(url: str) -> bool:
 
 
 async def _load(source: Source) -> bytes:
-    url = _as_url(source)
-    return await (download(url) if url is not None else asyncio.to_thread(_read, source))
-
-
-def _as_url(source: Source) -> str | None:
-    is_url = isinstance(source, str) and source.strip().lower().startswith(("http://", "https://"))
-    return str(source).strip() if is_url else None
+    if isinstance(source, str) and source.strip().lower().startswith(("http://", "https://")):
+        return await download(source.strip())
+    return await asyncio.to_thread(_read, source)
 
 
 def _read(source: Source) -> bytes:
@@ -114,6 +108,3 @@ def _read(source: Source) -> bytes:
         return Path(source).read_bytes()
     except (OSError, ValueError) as error:  # ValueError: a NUL in the path
         raise DocumentError(f"{source} cannot be read as a file ({error})") from error
-
-
-log = logging.getLogger(__name__)

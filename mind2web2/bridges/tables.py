@@ -19,7 +19,7 @@ from mind2web2.results.known_answers import (
     no_results,
     task_answers,
 )
-from mind2web2.results.result_file import ResultFile
+from mind2web2.results.result_file import JudgeUsage, ResultFile
 from mind2web2.results.scored_answer import ScoredAnswer
 from mind2web2.results.stored_results import (
     answer_results_dir,
@@ -82,7 +82,7 @@ class LeafRecord:
     page: str | None
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class AnswerRecord:
     """One answer.
 
@@ -98,17 +98,17 @@ class AnswerRecord:
     run: int | None
     answer_name: str
     score: float | None
-    leaves: int
-    passed: int
-    skipped: int
+    leaves: int = 0
+    passed: int = 0
+    skipped: int = 0
     judge: str | None
-    judgments: int | None
-    input_tokens: int | None
-    output_tokens: int | None
-    cost_usd: float | None
+    judgments: int | None = None
+    input_tokens: int | None = None
+    output_tokens: int | None = None
+    cost_usd: float | None = None
     words: int | None
     seconds: float | None
-    created: str | None
+    created: str | None = None
     reason: str | None
 
 
@@ -205,46 +205,37 @@ def write_table(path: Path, records: Iterable[Record], kind: type[Record]) -> in
     write = _WRITERS.get(path.suffix)
     if write is None:
         raise UsageError(f"cannot write {path}: name a file that ends in {', '.join(FORMATS)}")
-    rows = _Counted(asdict(record) for record in records)
     try:
         with replaced_file(path) as file:
-            write(file, kind, rows)
+            return write(file, kind, map(asdict, records))
     except OSError as error:
         raise UsageError(f"cannot write {path}: {error.strerror}") from error
-    return rows.count
 
 
-class _Counted:
-    """Rows that are counted while they are written."""
-
-    def __init__(self, rows: Iterable[Row]) -> None:
-        self._rows = rows
-        self.count = 0
-
-    def __iter__(self) -> Iterator[Row]:
-        for row in self._rows:
-            self.count += 1
-            yield row
-
-
-def _write_csv(file: BinaryIO, kind: type[Record], rows: Iterable[Row]) -> None:
+def _write_csv(file: BinaryIO, kind: type[Record], rows: Iterable[Row]) -> int:
     columns = [field.name for field in fields(kind)]
     # Excel takes a file without the mark for one of another encoding.
     text = io.TextIOWrapper(file, encoding="utf-8-sig", newline="")
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(columns)
+    count = 0
     for row in rows:
         writer.writerow([_cell(row[column]) for column in columns])
+        count += 1
     text.detach()
+    return count
 
 
 def _write_lines(
     file: BinaryIO,
     kind: type[Record],  # noqa: ARG001 (rows name their columns)
     rows: Iterable[Row],
-) -> None:
+) -> int:
+    count = 0
     for row in rows:
         file.write((json.dumps(row, ensure_ascii=False) + "\n").encode())
+        count += 1
+    return count
 
 
 def _cell(value: object) -> object:
@@ -269,29 +260,36 @@ def _run_of(answer_name: str) -> int | None:
 
 
 def _answer_record(agent: str, answer: ScoredAnswer, result: ResultFile | None) -> AnswerRecord:
-    if result is not None:
-        statuses = [leaf.status for leaf in result.leaves()]
-    else:
-        statuses = []
-    usage = None if result is None else result.judge_usage
-    return AnswerRecord(
+    record = AnswerRecord(
         agent=agent,
         task_id=answer.task_id,
         run=_run_of(answer.answer_name),
         answer_name=answer.answer_name,
         score=answer.score,
+        judge=answer.judge_model,
+        words=answer.word_count,
+        seconds=answer.time_s,
+        reason=answer.reason,
+    )
+    if result is None:
+        return record
+    statuses = [leaf.status for leaf in result.leaves()]
+    record = replace(
+        record,
         leaves=len(statuses),
         passed=statuses.count("passed"),
         skipped=statuses.count("skipped"),
-        judge=answer.judge_model,
-        judgments=None if usage is None else usage.judgments,
-        input_tokens=None if usage is None else usage.input_tokens,
-        output_tokens=None if usage is None else usage.output_tokens,
-        cost_usd=None if usage is None else usage.cost_usd,
-        words=answer.word_count,
-        seconds=answer.time_s,
-        created=None if result is None else result.run.created,
-        reason=answer.reason,
+        created=result.run.created,
+    )
+    usage = result.judge_usage
+    if usage is None:
+        return record
+    return replace(
+        record,
+        judgments=usage.judgments,
+        input_tokens=usage.input_tokens,
+        output_tokens=usage.output_tokens,
+        cost_usd=usage.cost_usd,
     )
 
 
@@ -322,12 +320,8 @@ def _leaf_record(
         (match for match in ("not_found", "approximate", "found") if match in facts.quotes),
         None,
     )
-    usage = result.judge_usage
-    if usage is None or usage.cost_usd is None:
-        cost = None
-    else:
-        cost = usage.cost_usd
-    share = len(votes) / usage.judgments if usage is not None and usage.judgments else 0.0
+    usage = result.judge_usage or JudgeUsage()
+    share = len(votes) / usage.judgments if usage.judgments else 0.0
     return LeafRecord(
         agent=agent,
         task_id=task_id,
@@ -346,7 +340,7 @@ def _leaf_record(
         pages=len(checks),
         judge=result.judge_model,
         judgments=len(votes),
-        cost_usd=None if cost is None else cost * share,
+        cost_usd=None if usage.cost_usd is None else usage.cost_usd * share,
         desc=leaf.desc,
         claim=leaf.grounds.claim,
         page=supporting[0] if supporting else checks[0].url if checks else None,

@@ -23,11 +23,9 @@ from urllib.parse import urlsplit
 import uvicorn
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
-from starlette.middleware import Middleware
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
-from starlette.types import ASGIApp, Receive, Scope, Send
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from mind2web2.errors import AnswerError, UsageError
@@ -92,7 +90,8 @@ def application(scorer: Scorer, token: str | None = None) -> Starlette:
         except HTTPException as error:
             return {"error": error.detail}
 
-    async def health(_: Request) -> Response:
+    async def health(request: Request) -> Response:
+        _check_host(request, token)
         return _Reply(
             {"status": "ok" if scorer.is_open else "stopping"},
             200 if scorer.is_open else 503,
@@ -102,14 +101,13 @@ def application(scorer: Scorer, token: str | None = None) -> Starlette:
         handle: Callable[[Request], Awaitable[Response]],
     ) -> Callable[..., Awaitable[Response]]:
         async def handled(request: Request) -> Response:
+            _check_host(request, token)
             _check_sender(request, token)
             return await handle(request)
 
         return handled
 
-    hosts = [] if token is not None else [Middleware(_HostCheck)]
     return Starlette(
-        middleware=hosts,
         routes=[
             Route("/score", guarded(score), methods=["POST"]),
             Route("/scores", guarded(scores), methods=["POST"]),
@@ -119,25 +117,12 @@ def application(scorer: Scorer, token: str | None = None) -> Starlette:
     )
 
 
-class _HostCheck:
-    """Refuses requests whose Host is neither an address nor this machine's own name for itself."""
-
-    def __init__(self, app: ASGIApp) -> None:
-        self._app = app
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass a request on, or refuse it."""
-        if scope["type"] == "http":
-            host = Request(scope).headers.get("host")
-        else:
-            host = None
-        if host is None or _is_own_name(host):
-            await self._app(scope, receive, send)
-        else:
-            refusal = (
-                "this server answers under 127.0.0.1 and localhost, or with a token under any name"
-            )
-            await _Reply({"error": refusal}, 421)(scope, receive, send)
+def _check_host(request: Request, token: str | None) -> None:
+    """Refuse a Host that is neither an address nor this machine's own name for itself."""
+    if token is None and not _is_own_name(request.headers.get("host", "")):
+        raise HTTPException(
+            421, "this server answers under 127.0.0.1 and localhost, or with a token under any name"
+        )
 
 
 def _is_own_name(host: str) -> bool:

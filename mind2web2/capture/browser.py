@@ -39,7 +39,7 @@ class Browser:
 
     With ``settings.cdp_url`` it is the user's own running browser, with the user's own logins. It
     does not go through the proxy: what its pages may connect to is not filtered, so an address has
-    to be checked (``FilteringProxy.refusal_of``) before it is opened there.
+    to be checked (``FilteringProxy.outlook``) before it is opened there.
 
     Raises:
         MachineError: on entering or on opening a page: there is no browser.

@@ -221,10 +221,9 @@ class PageTries:
         if parts.scheme not in {"http", "https"} or not parts.hostname:
             return "not an http or https address"
         port = parts.port or (443 if parts.scheme == "https" else 80)
-        refused = await self._tools.proxy.refusal_of(parts.hostname, port)
+        refused, is_private = await self._tools.proxy.outlook(parts.hostname, port)
+        self._is_private = self._is_private or is_private
         if refused is None:
-            is_private = await self._tools.proxy.is_private(parts.hostname, port)
-            self._is_private = self._is_private or is_private
             return None
         self._refused[refused] = None
         return refused.reason

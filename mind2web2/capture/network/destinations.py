@@ -8,7 +8,6 @@ import re
 import socket
 from dataclasses import dataclass
 from ipaddress import IPv4Address, IPv6Address
-from typing import Literal
 from weakref import WeakValueDictionary
 
 from aiohappyeyeballs import start_connection
@@ -33,10 +32,6 @@ CONNECT_TIMEOUT_S = 10.0
 # If an address does not answer within this time, the next one is tried too (RFC 8305).
 NEXT_ADDRESS_DELAY_S = 0.25
 MAX_ADDRESSES = 8
-
-FailureKind = Literal[
-    "name_not_found", "dns_failure", "connection_refused", "unreachable", "timeout"
-]
 
 _HOST_NAME = re.compile(r"(?=.{1,253}\.?$)[a-z0-9_-]{1,63}(\.[a-z0-9_-]{1,63})*\.?", re.ASCII)
 # Services that understand a request well enough to be harmed by it: the Fetch standard's "bad
@@ -66,15 +61,10 @@ class Destination:
 
 @dataclass(frozen=True, slots=True)
 class ConnectFailure:
-    """The reason why a permitted host cannot be reached."""
+    """The reason why a permitted host cannot be reached, and whether another try may."""
 
-    kind: FailureKind
     reason: str
-
-    @property
-    def is_transient(self) -> bool:
-        """Tell whether another try may fare better."""
-        return self.kind != "name_not_found"
+    is_transient: bool = True
 
 
 class DestinationRefusedError(Exception):
@@ -159,11 +149,13 @@ class Destinations:
                 addresses = await self._resolve(host)
         except TimeoutError as error:
             reason = f"no answer to the lookup of {host} within {LOOKUP_TIMEOUT_S:g} s"
-            raise DestinationFailedError(ConnectFailure("dns_failure", reason)) from error
+            raise DestinationFailedError(ConnectFailure(reason)) from error
         except (OSError, UnicodeError) as error:
             raise DestinationFailedError(_lookup_failure(host, error)) from error
         if not addresses:
-            raise DestinationFailedError(ConnectFailure("name_not_found", f"{host} has no address"))
+            raise DestinationFailedError(
+                ConnectFailure(f"{host} has no address", is_transient=False)
+            )
         return tuple(addresses)
 
 
@@ -216,8 +208,8 @@ def _lookup_failure(host: str, error: OSError | UnicodeError) -> ConnectFailure:
     if isinstance(error, UnicodeError) or (
         isinstance(error, socket.gaierror) and is_unknown_name(error)
     ):
-        return ConnectFailure("name_not_found", f"there is no host {host}")
-    return ConnectFailure("dns_failure", f"the lookup of {host} failed: {error.strerror or error}")
+        return ConnectFailure(f"there is no host {host}", is_transient=False)
+    return ConnectFailure(f"the lookup of {host} failed: {error.strerror or error}")
 
 
 async def connect(host: str, destination: Destination) -> socket.socket:
@@ -235,12 +227,12 @@ async def connect(host: str, destination: Destination) -> socket.socket:
             return await start_connection(addresses, happy_eyeballs_delay=NEXT_ADDRESS_DELAY_S)
     except TimeoutError as error:
         reason = f"{host} did not answer within {CONNECT_TIMEOUT_S:g} s"
-        raise DestinationFailedError(ConnectFailure("timeout", reason)) from error
+        raise DestinationFailedError(ConnectFailure(reason)) from error
     except OSError as error:
         raise DestinationFailedError(_failure(host, error)) from error
 
 
 def _failure(host: str, error: OSError) -> ConnectFailure:
     if error.errno == errno.ECONNREFUSED:
-        return ConnectFailure("connection_refused", f"{host} refuses connections")
-    return ConnectFailure("unreachable", f"{host} cannot be reached: {error.strerror or error}")
+        return ConnectFailure(f"{host} refuses connections")
+    return ConnectFailure(f"{host} cannot be reached: {error.strerror or error}")

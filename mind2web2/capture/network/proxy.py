@@ -39,14 +39,11 @@ _IPV4, _DOMAIN, _IPV6 = 1, 3, 4
 
 
 class SocksReply(IntEnum):
-    """The outcome of a request, as a client learns it."""
+    """The outcome of a request, as a client learns it; the session's record says why."""
 
     SUCCEEDED = 0
-    FAILED = 1
     NOT_ALLOWED = 2
     HOST_UNREACHABLE = 4
-    CONNECTION_REFUSED = 5
-    TIMED_OUT = 6
     COMMAND_NOT_SUPPORTED = 7
     ADDRESS_TYPE_NOT_SUPPORTED = 8
 
@@ -163,22 +160,19 @@ class FilteringProxy:
         for session in list(self._sessions):
             await session.close()
 
-    async def refusal_of(self, host: str, port: int) -> RefusedConnection | None:
-        """Return the refusal that a connection would meet, for browsers without the proxy."""
-        try:
-            await self._destinations.find(host, port)
-        except DestinationRefusedError as refusal:
-            return _refused_connection(host, port, refusal)
-        except DestinationFailedError:  # not refused: the connection itself will fail
-            return None
-        return None
+    async def outlook(self, host: str, port: int) -> tuple[RefusedConnection | None, bool]:
+        """Return the refusal that a connection would meet, for browsers without the proxy.
 
-    async def is_private(self, host: str, port: int) -> bool:
-        """Tell whether a connection that is not refused leads to a private network."""
+        Returns:
+            The refusal, and whether a connection that is not refused leads to a private network.
+        """
         try:
-            return (await self._destinations.find(host, port)).is_private
-        except (DestinationRefusedError, DestinationFailedError):
-            return False
+            destination = await self._destinations.find(host, port)
+        except DestinationRefusedError as refusal:
+            return _refused_connection(host, port, refusal), False
+        except DestinationFailedError:  # not refused: the connection itself will fail
+            return None, False
+        return None, destination.is_private
 
     @asynccontextmanager
     async def session(
@@ -304,7 +298,7 @@ class ProxySession:
             self._turn_away(writer, SocksReply.NOT_ALLOWED)
         except DestinationFailedError as error:
             self._record_failure(host, error.failure)
-            self._turn_away(writer, _reply_for(error.failure))
+            self._turn_away(writer, SocksReply.HOST_UNREACHABLE)
         else:
             self.failures.pop(host, None)
             if not self._is_optimistic:
@@ -333,7 +327,7 @@ class ProxySession:
             upstream.write(request)
         except (UpstreamError, OSError, EOFError, asyncio.LimitOverrunError) as error:
             upstream.transport.abort()
-            self._record_failure(host, ConnectFailure("unreachable", str(error)))
+            self._record_failure(host, ConnectFailure(str(error)))
             raise EOFError from error
 
     async def _connect(self, host: str, port: int) -> tuple[Stream, Rewrite | None]:
@@ -349,7 +343,7 @@ class ProxySession:
             try:
                 return await open_tunnel(destination.upstream, host, port)
             except UpstreamError as error:
-                raise DestinationFailedError(ConnectFailure("unreachable", str(error))) from error
+                raise DestinationFailedError(ConnectFailure(str(error))) from error
         connection = await connect(host, destination)
         try:
             return await asyncio.open_connection(sock=connection, limit=CHUNK_BYTES), None
@@ -434,13 +428,3 @@ def _reset(writer: asyncio.StreamWriter) -> None:
             socket.SOL_SOCKET, socket.SO_LINGER, linger
         )
     writer.transport.abort()
-
-
-def _reply_for(failure: ConnectFailure) -> SocksReply:
-    match failure.kind:
-        case "connection_refused":
-            return SocksReply.CONNECTION_REFUSED
-        case "timeout":
-            return SocksReply.TIMED_OUT
-        case _:
-            return SocksReply.HOST_UNREACHABLE

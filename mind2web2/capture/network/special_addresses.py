@@ -79,14 +79,8 @@ _GLOBAL_UNICAST = IPv6Network("2000::/3")
 _NUMBER = re.compile(r"[0-9]+|0[xX][0-9a-fA-F]*", re.ASCII)
 
 
-def refusal_reason(address: IPAddress | str) -> str | None:
-    """Say why an IP address is not public; ``None`` if it is.
-
-    Raises:
-        ValueError: the text is not an IP address.
-    """
-    if isinstance(address, str):
-        address = ip_address(address)
+def refusal_reason(address: IPAddress) -> str | None:
+    """Say why an IP address is not public; ``None`` if it is."""
     if address in _METADATA_SERVICES:
         return f"{address} is a cloud's metadata service"
     if isinstance(address, IPv4Address):

@@ -149,22 +149,19 @@ async def test_ports_of_other_services_are_refused(port):
 
 
 @pytest.mark.parametrize(
-    ("error", "kind", "is_transient"),
+    ("error", "is_transient"),
     [
-        (socket.gaierror(socket.EAI_NONAME, "unknown"), "name_not_found", False),
-        (socket.gaierror(socket.EAI_AGAIN, "try again"), "dns_failure", True),
-        (socket.gaierror(socket.EAI_FAIL, "failed"), "dns_failure", True),
-        (UnicodeError("label too long"), "name_not_found", False),
+        (socket.gaierror(socket.EAI_NONAME, "unknown"), False),
+        (socket.gaierror(socket.EAI_AGAIN, "try again"), True),
+        (socket.gaierror(socket.EAI_FAIL, "failed"), True),
+        (UnicodeError("label too long"), False),
     ],
 )
-async def test_failed_lookups_say_whether_they_may_pass(error, kind, is_transient):
+async def test_failed_lookups_say_whether_they_may_pass(error, is_transient):
     """A name that does not exist is told from a name server that fails."""
     with pytest.raises(DestinationFailedError) as failed:
         await found("site.example", error)
-    assert (failed.value.failure.kind, failed.value.failure.is_transient) == (
-        kind,
-        is_transient,
-    )
+    assert failed.value.failure.is_transient is is_transient
     assert "site.example" in failed.value.failure.reason
 
 
@@ -186,7 +183,7 @@ async def test_a_silent_name_server_is_given_up(monkeypatch):
 
     with pytest.raises(DestinationFailedError) as failed:
         await Destinations(PUBLIC, never).find("site.example", 80)
-    assert failed.value.failure.kind == "dns_failure"
+    assert failed.value.failure.reason.startswith("no answer to the lookup")
 
 
 async def test_mapped_hosts_go_where_they_are_mapped():
@@ -199,7 +196,7 @@ async def test_mapped_hosts_go_where_they_are_mapped():
 async def test_the_systems_names_are_found():
     with pytest.raises(DestinationFailedError) as failed:
         await Destinations(PUBLIC).find("no-such-host.invalid", 80)
-    assert failed.value.failure.kind in {"name_not_found", "dns_failure"}
+    assert "no-such-host.invalid" in failed.value.failure.reason
 
 
 def test_this_machine_is_known_by_any_of_its_addresses():
@@ -243,7 +240,7 @@ def test_networks_are_refused_from_end_to_end(network):
     ],
 )
 def test_public_addresses_pass(address):
-    assert refusal_reason(address) is None
+    assert refusal_reason(ip_address(address)) is None
 
 
 @pytest.mark.parametrize(
@@ -273,7 +270,7 @@ def test_public_addresses_pass(address):
 )
 def test_the_reason_names_the_kind(address, reason):
     """A refusal says what is wrong with an address, the one inside of it included."""
-    assert reason in refusal_reason(address)
+    assert reason in refusal_reason(ip_address(address))
 
 
 @given(st.ip_addresses(v=4))
@@ -285,7 +282,7 @@ def test_forms_of_an_address_are_as_public_as_it_is(address):
         f"2002:{int(address) >> 16:x}:{int(address) & 0xFFFF:x}::",
     )
     for form in forms:
-        assert bool(refusal_reason(form)) == bool(refusal_reason(address))
+        assert bool(refusal_reason(ip_address(form))) == bool(refusal_reason(address))
 
 
 @given(st.ip_addresses(v=4))

@@ -37,13 +37,12 @@ _MATH_NS = "{http://schemas.openxmlformats.org/officeDocument/2006/math}"
 _DECIMALS = re.compile(r"\.(0+)[^%]*%")
 _CURRENCY = re.compile(r"[$€£¥]")
 _IMAGE_TYPES = {
-    "png": "image/png",
-    "jpg": "image/jpeg",
-    "jpeg": "image/jpeg",
-    "gif": "image/gif",
-    "webp": "image/webp",
-    "bmp": "image/bmp",
-    "svg": "image/svg+xml",
+    "image/png",
+    "image/jpeg",
+    "image/gif",
+    "image/webp",
+    "image/bmp",
+    "image/svg+xml",
 }
 
 
@@ -120,7 +119,7 @@ class _Images:
 
     def url(self, content: bytes, media_type: str) -> str | None:
         """Return the URL, ``None`` for an image that browsers do not show or that is too much."""
-        if media_type not in _IMAGE_TYPES.values() or len(content) > self._left_bytes:
+        if media_type not in _IMAGE_TYPES or len(content) > self._left_bytes:
             return None
         self._left_bytes -= len(content)
         return f"data:{media_type};base64,{base64.b64encode(content).decode()}"
@@ -205,25 +204,24 @@ def _xlsx_html(archive: zipfile.ZipFile, data: bytes) -> tuple[Iterable[str], li
         is_large = any(
             sheet.max_row * sheet.max_column > _LARGE_SHEET_CELLS for sheet in workbook.worksheets
         )
-    if is_large:
-        workbook = openpyxl.load_workbook(BytesIO(data), data_only=True, read_only=True)
-    notes = []
-    if is_large:
-        notes.append(
-            "a large workbook: hidden rows and columns are shown, merged cells are not joined"
-        )
-    return _sheets_html(workbook, is_large), notes
+    if not is_large:
+        return _sheets_html(workbook, is_large), []
+    workbook = openpyxl.load_workbook(BytesIO(data), data_only=True, read_only=True)
+    note = "a large workbook: hidden rows and columns are shown, merged cells are not joined"
+    return _sheets_html(workbook, is_large), [note]
 
 
 def _sheets_html(workbook: Any, is_large: bool) -> Iterator[str]:
     for sheet in workbook.worksheets:
         if sheet.sheet_state != "visible":
             continue
-        yield f"<h2>{html.escape(sheet.title)}</h2>"
+        yield f"<h2>{html.escape(sheet.title)}</h2><table>"
+        layout = None
         if is_large:
             sheet.reset_dimensions()  # a file may claim any size
-        yield "<table>"
-        yield from _rows_html(sheet, None if is_large else _Layout(sheet))
+        else:
+            layout = _Layout(sheet)
+        yield from _rows_html(sheet, layout)
         yield "</table>"
 
 
@@ -294,8 +292,8 @@ def _cell_html(tag: str, cell: Any, layout: _Layout | None, place: tuple[int, in
 def _cell_text(cell: Any) -> str:
     """Return a cell's value in about the form in which a spreadsheet shows it."""
     value = cell.value
-    if value is None or isinstance(value, str):
-        return value or ""
+    if value is None:
+        return ""
     if isinstance(value, bool):
         return str(value).upper()
     if isinstance(value, datetime):
@@ -303,14 +301,19 @@ def _cell_text(cell: Any) -> str:
         return value.date().isoformat() if is_midnight else value.isoformat(" ")
     if isinstance(value, date | time):
         return value.isoformat()
-    number_format = cell.number_format or ""
-    if isinstance(value, int | float) and "%" in number_format:
+    if isinstance(value, int | float):
+        return _number_text(value, cell.number_format)
+    return str(value)
+
+
+def _number_text(value: float, number_format: str) -> str:
+    if "%" in number_format:
         decimals = _DECIMALS.search(number_format)
         digits = len(decimals[1]) if decimals else 0
         return f"{value * 100:.{digits}f}%"
     text = f"{value:.15g}" if isinstance(value, float) else str(value)
     currency = _CURRENCY.search(number_format.replace("[$-", "["))
-    return f"{currency[0]}{text}" if currency and isinstance(value, int | float) else text
+    return f"{currency[0]}{text}" if currency else text
 
 
 def _pptx_html(data: bytes) -> Iterator[str]:
@@ -338,9 +341,9 @@ def _shapes_html(shapes: Iterable[Any], images: _Images) -> Iterator[str]:
     for shape in sorted(shapes, key=lambda shape: (shape.top or 0, shape.left or 0)):
         if shape.shape_type == MSO_SHAPE_TYPE.GROUP:
             yield from _shapes_html(shape.shapes, images)
-        elif getattr(shape, "has_table", False):
+        elif shape.has_table:
             yield from _pptx_table_html(shape.table)
-        elif getattr(shape, "has_chart", False):
+        elif shape.has_chart:
             yield from _chart_html(shape.chart)
         elif shape.shape_type == MSO_SHAPE_TYPE.PICTURE:
             url = images.url(shape.image.blob, shape.image.content_type)

@@ -100,9 +100,7 @@ def _suspect(
     )
     if is_coloured and alpha.value <= _FAINT:
         is_inked = False
-    is_tiny = _is_tiny(text_page, start) and all(
-        _is_tiny(text_page, index) for index in range(start, end)
-    )
+    is_tiny = all(_is_tiny(text_page, index) for index in range(start, end))
     # A dot or a dash is small in every font.
     is_tiny = is_tiny and any(map(str.isalnum, _text(text_page, start, end)))
     if is_inked and grey < _LIGHT and not is_tiny:
@@ -152,7 +150,7 @@ def _is_seen(
     picture: Image.Image,
     without: Image.Image,
 ) -> bool:
-    from PIL import ImageChops
+    from PIL import ImageChops, ImageStat
 
     area = _area_px(suspect, page, picture)
     if area is None or suspect.is_tiny:
@@ -160,15 +158,11 @@ def _is_seen(
     drawn = picture.crop(area)
     if not suspect.is_inked:
         # The text of a scanned page lies over its letters in the scan.
-        greys = _greys(drawn)
-        return greys[-1] - greys[0] > _SAME_GREY
+        darkest, lightest = ImageStat.Stat(drawn).extrema[0]
+        return lightest - darkest > _SAME_GREY
     difference = ImageChops.difference(drawn, without.crop(area))
-    return _greys(difference)[-1] > _SAME_GREY
-
-
-def _greys(picture: Image.Image) -> list[int]:
-    """Return the shades of a picture, from the darkest on."""
-    return [grey for grey, pixels in enumerate(picture.histogram()) if pixels]
+    _, greatest = ImageStat.Stat(difference).extrema[0]
+    return greatest > _SAME_GREY
 
 
 def _area_px(
@@ -206,7 +200,7 @@ def _without(text_page: pypdfium2.PdfTextPage, hidden: Sequence[_Stretch]) -> Pa
     pieces: list[str] = []
     left_out: list[str] = []
     position = 0
-    for stretch in _merge(hidden):
+    for stretch in _merged(hidden):
         pieces.append(_text(text_page, position, stretch.start))
         secret = _text(text_page, stretch.start, stretch.end)
         left_out.append(secret)
@@ -220,18 +214,15 @@ def _without(text_page: pypdfium2.PdfTextPage, hidden: Sequence[_Stretch]) -> Pa
     return PageWords("".join(pieces), "\n".join(left_out))
 
 
-def _merge(hidden: Sequence[_Stretch]) -> Iterator[_Stretch]:
+def _merged(hidden: Sequence[_Stretch]) -> list[_Stretch]:
     """Return stretches that follow each other as one."""
-    current: _Stretch | None = None
+    merged: list[_Stretch] = []
     for stretch in hidden:
-        if current is not None and stretch.start == current.end:
-            current = replace(current, end=stretch.end)
-            continue
-        if current is not None:
-            yield current
-        current = stretch
-    if current is not None:
-        yield current
+        if merged and merged[-1].end == stretch.start:
+            merged[-1] = replace(merged[-1], end=stretch.end)
+        else:
+            merged.append(stretch)
+    return merged
 
 
 def _text(text_page: pypdfium2.PdfTextPage, start: int, end: int) -> str:

@@ -199,16 +199,15 @@ async def _running_clock(session: CDPSession) -> AsyncIterator[None]:
 
 
 def _looks_of(jpeg: bytes, extent: _Extent) -> _Looks:
-    from PIL import Image
+    from PIL import Image, ImageStat
 
     with Image.open(BytesIO(jpeg)) as image:
         width_px = image.width
         if len(jpeg) > extent.width_px * extent.height_px * _SUSPICIOUS_BYTES_A_PIXEL:
             return _Looks(width_px, is_blank=False)
         image.draft("L", (image.width // 8, image.height // 8))
-        histogram = image.convert("L").histogram()
-    used = [brightness for brightness, pixels in enumerate(histogram) if pixels]
-    return _Looks(width_px, is_blank=used[-1] - used[0] <= _SAME_BRIGHTNESS)
+        darkest, lightest = ImageStat.Stat(image.convert("L")).extrema[0]
+    return _Looks(width_px, is_blank=lightest - darkest <= _SAME_BRIGHTNESS)
 
 
 async def _step(world: FrameWorld, name: str, *arguments: Any) -> Any:

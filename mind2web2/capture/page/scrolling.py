@@ -37,7 +37,6 @@ class Scrolled:
     """How far a page was scrolled.
 
     Args:
-        heights_px: of the page's longest pane each time its end was reached.
         rounds: steps of one screen, panes and frames included.
         is_endless: it kept growing until a bound was met.
         is_cut: the time ran out before the end was reached.
@@ -45,7 +44,6 @@ class Scrolled:
             in view.
     """
 
-    heights_px: tuple[int, ...] = ()
     rounds: int = 0
     is_endless: bool = False
     is_cut: bool = False
@@ -69,16 +67,13 @@ async def scroll_through(worlds: Sequence[FrameWorld], deadline_s: float, rest: 
     # A step that was cut off may have scrolled all the same.
     if tour.rounds or is_cut or tour.is_endless:
         await tour.back_to_the_top(worlds)
-    return Scrolled(
-        tuple(tour.heights_px), tour.rounds, tour.is_endless, is_cut, tour.gathered_rows
-    )
+    return Scrolled(tour.rounds, tour.is_endless, is_cut, tour.gathered_rows)
 
 
 class _Tour:
     def __init__(self, rest: Rest) -> None:
         self._rest = rest
         self._has_stalled = False
-        self.heights_px: list[int] = []
         self.rounds = 0
         self.growths = 0
         self.is_endless = False
@@ -149,8 +144,6 @@ class _Tour:
             await self._wait(_END_PAGE_TIME_S)
             await self._notify_observers(world)
             height = await _scroll_step(world, "height", index) or 0
-            if index == 0 and world.parent_id is None:
-                self.heights_px.append(height)
             if height <= place["height"] + 2:
                 return
             self.growths += 1

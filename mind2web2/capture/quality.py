@@ -398,9 +398,11 @@ def _was_sent_home(observed: PageObservation) -> bool:
 def _emptiness(observed: PageObservation) -> str | None:
     if not re.search(r"\w", observed.text):
         return "no text"
-    if observed.length <= _LONGEST_UNFILLED and observed.says(phrases("needs_javascript")):
+    if observed.length > _LONGEST_UNFILLED:
+        return None
+    if observed.says(phrases("needs_javascript")):
         return "says little but that it needs JavaScript"
-    if observed.length <= _LONGEST_UNFILLED and observed.says(phrases("broken")):
+    if observed.says(phrases("broken")):
         return "says little but that something went wrong"
     if observed.length <= _BARE_LINE and observed.plain_text.strip(" .…") in phrases("loading"):
         return "says only that it is loading"

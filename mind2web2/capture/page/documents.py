@@ -15,7 +15,7 @@ from mind2web2.capture.letters import no_font_for
 from mind2web2.capture.models import Trouble
 from mind2web2.capture.office import OfficeHtml, office_html
 from mind2web2.capture.page_failure import PageFailureError
-from mind2web2.capture.pdf import letters_of
+from mind2web2.capture.pdf import letters_of, looks_like_pdf
 from mind2web2.errors import DocumentError, MachineError, WorkerError
 from mind2web2.utils.images import to_jpeg
 from mind2web2.utils.text import as_unicode_text
@@ -23,9 +23,6 @@ from mind2web2.utils.workers import run_in_worker
 
 DocumentKind = Literal["html", "pdf", "image", "text", "office"]
 
-_PDF_MARK = b"%PDF-"
-# Readers of PDF accept the mark within the first kilobyte.
-_PDF_MARK_WITHIN = 1024
 _IMAGE_MARKS = (b"\x89PNG\r\n\x1a\n", b"\xff\xd8\xff", b"GIF87a", b"GIF89a", b"BM")
 _ZIP_MARK = b"PK\x03\x04"
 # Names of parts, which stand uncompressed in a ZIP file; the last one is an e-book's.
@@ -119,7 +116,7 @@ class FetchedDocument:
         The content decides where it is unmistakable, the declared type where it is not.
         """
         head = self.body[:_SNIFFED_BYTES]
-        if _PDF_MARK in head[:_PDF_MARK_WITHIN] and not _HTML_START.match(head):
+        if looks_like_pdf(head) and not _HTML_START.match(head):
             return "pdf"
         if head.startswith(_IMAGE_MARKS) or (head[:4] == b"RIFF" and head[8:12] == b"WEBP"):
             return "image"

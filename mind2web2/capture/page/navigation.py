@@ -104,8 +104,8 @@ class Navigation:
         session: CDPSession,
         main_frame_id: str,
         max_file_bytes: int,
-        guard: Guard | None = None,
-        has_content: HasContent | None = None,
+        guard: Guard | None,
+        has_content: HasContent,
     ) -> None:
         self._session = session
         self._main_frame_id = main_frame_id
@@ -219,14 +219,14 @@ class Navigation:
         finally:
             self.arrived = self.started
 
-    async def _keeps_page(self, file: MainDocument, *, is_unwanted: bool) -> bool:
+    async def _keeps_page(
+        self, page: MainDocument, file: MainDocument, *, is_unwanted: bool
+    ) -> bool:
         """Tell whether a page with content started the download by itself.
 
         Args:
             is_unwanted: the file is offered for saving, or of a type that no judge can be shown.
         """
-        if self.page is None or self._has_content is None:
-            return False
         self._is_choosing = True
         try:
             # May load the page once more.
@@ -235,7 +235,7 @@ class Navigation:
                 return False
         finally:
             self._is_choosing = False
-        self.document = self.page
+        self.document = page
         self.held_back.append(file.url)
         return True
 
@@ -264,10 +264,11 @@ class Navigation:
         if kind == "html" and not (self.page is not None and is_offered):
             await self._show_as_html(event, file)
             return
-        if self.page is not None:
+        page = self.page
+        if page is not None:
             # The browser evaluates nothing in the page that is shown until the request is over.
             await self._fail(event)
-            if await self._keeps_page(document, is_unwanted=is_offered or kind is None):
+            if await self._keeps_page(page, document, is_unwanted=is_offered or kind is None):
                 return
             self.page = None
             if kind in ("html", "office"):

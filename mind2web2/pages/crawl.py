@@ -9,12 +9,11 @@ import time
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import datetime
 from functools import partial
 
-from mind2web2.capture.models import CapturedPage, CaptureRecord, PageCapturer, Trouble
-from mind2web2.errors import DocumentError
+from mind2web2.capture.models import CapturedPage, CaptureRecord, PageCapturer
 from mind2web2.pages.archive import Archive
 from mind2web2.pages.cache import CacheFileSys
 from mind2web2.pages.citations import addresses_to_open
@@ -306,7 +305,8 @@ class _Crawl:
         is_stored = False
         must_be_better = self.choice == "missing"
         for task_id, url in job.wanted_by:
-            store = partial(_store, self.cache.of(task_id), page, url, must_be_better)
+            put = self.cache.of(task_id).put_capture
+            store = partial(put, page, url=url, must_be_better=must_be_better)
             is_stored = await asyncio.to_thread(store) or is_stored
         return is_stored
 
@@ -330,14 +330,3 @@ class _Crawl:
             self._jobs_left[task_id] -= 1
             if not self._jobs_left[task_id]:
                 await asyncio.to_thread(self.cache.list_citations, self.tasks[task_id])
-
-
-def _store(cache: CacheFileSys, page: CapturedPage, url: str, must_be_better: bool) -> bool:
-    try:
-        return cache.put_capture(page, url=url, must_be_better=must_be_better)
-    except DocumentError as error:
-        # The text is worth keeping; a note tells the judge that the picture is missing.
-        trouble = Trouble(kind="incomplete", detail=f"screenshot left out: {error}")
-        record = page.record.model_copy(update={"troubles": (*page.record.troubles, trouble)})
-        page = replace(page, record=record, screenshot=None)
-        return cache.put_capture(page, url=url, must_be_better=must_be_better)

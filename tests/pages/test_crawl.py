@@ -260,14 +260,6 @@ async def test_the_target_of_a_redirect_is_not_captured_again(cache):
     assert [page.kind for page in task.pages] == ["web", "web"]
 
 
-async def test_a_damaged_screenshot_costs_the_screenshot_only(cache):
-    """The text is stored, and the record says what is missing."""
-    capturer = ScriptedCapturer(a={"screenshot": b"\xff\xd8\xffdamaged"})
-    [task], _ = await run(cache, capturer, citing("one", A))
-    assert cache.of("one").get_web(A) == (f"version 1 of {A}", None)
-    assert [trouble.kind for trouble in task.pages[0].record.troubles] == ["incomplete"]
-
-
 async def test_the_citations_are_listed(cache):
     listed_at_first = []
 

@@ -12,6 +12,8 @@ from contextlib import nullcontext
 from pathlib import Path
 from urllib.parse import unquote
 
+from pydantic import BaseModel, ValidationError
+
 from mind2web2.errors import (
     JudgeDeclinedError,
     JudgeError,
@@ -24,7 +26,6 @@ from mind2web2.llm_client.chat import (
     ChatProvider,
     ChatReply,
     ChatRequest,
-    Limit,
     Message,
     Parameters,
     chat_twice,
@@ -56,8 +57,7 @@ async def judged_urls(
     answer_markdown: str,
     client: ChatProvider | ScriptedClient,
     model: str,
-    limit: Limit | None = None,
-    extra: Parameters | None = None,
+    extra: Parameters,
 ) -> tuple[list[str], ChatReply]:
     """Return the pages that a judge model finds cited.
 
@@ -67,16 +67,14 @@ async def judged_urls(
 
     Args:
         client: who asks the model; not closed.
-        limit: entered around each HTTP request.
         extra: further parameters of the request.
 
     Raises:
         JudgeError: the judge failed for good, or declined to read the answer.
     """
     messages = discovery_messages(answer_markdown)
-    request = ChatRequest(model=model, messages=messages, template=URLs, extra=extra or {})
-    provider, limit = as_provider(client), nullcontext() if limit is None else limit
-    reply = await chat_twice(provider, request, limit)
+    request = ChatRequest(model=model, messages=messages, template=URLs, extra=extra)
+    reply = await chat_twice(as_provider(client), request, nullcontext())
     if reply.declined is not None:
         raise JudgeDeclinedError(
             f"judge {model} declined to list the links of an answer: {reply.declined}"
@@ -119,6 +117,13 @@ FOLDER_NAME = ".judged_urls"
 
 
 AskForUrls = Callable[[str], Awaitable[list[str]]]
+
+
+class _StoredReply(BaseModel):
+    """A kept reply of the model, as its file has it."""
+
+    model: str | None
+    urls: list[str]
 
 
 class LinkJudge:
@@ -173,8 +178,7 @@ class LinkJudge:
         try:
             urls = await ask(answer)
         except JudgeError as error:
-            if self._ask is not None:
-                log.warning("%s: links that only a model sees are left out: %s", name, error)
+            log.warning("%s: links that only a model sees are left out: %s", name, error)
             if isinstance(error, JudgeRequestError | JudgeUnavailableError):
                 # The next answer would fare no better: a wrong key, a server that is down.
                 self._ask = None
@@ -187,12 +191,12 @@ class LinkJudge:
 
 def _stored_urls(path: Path, model: str | None) -> list[str] | None:
     raw = read_file(path)
+    if raw is None:
+        return None
     try:
-        reply = json.loads(raw or b"null")
-    except (ValueError, RecursionError):
+        reply = _StoredReply.model_validate_json(raw)
+    except ValidationError:
         return None
-    if not isinstance(reply, dict) or not isinstance(reply.get("urls"), list):
+    if model is not None and reply.model != model:
         return None
-    if model is not None and reply.get("model") != model:
-        return None
-    return [url for url in reply["urls"] if isinstance(url, str)]
+    return reply.urls

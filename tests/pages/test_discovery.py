@@ -167,7 +167,7 @@ async def judged(answer, server):
         api_key="sk-test",
         retry=retry,
     ) as client:
-        return (await judged_urls(answer, client, "gpt-4o"))[0]
+        return (await judged_urls(answer, client, "gpt-4o", {}))[0]
 
 
 async def test_a_judge_adds_what_no_parser_sees():
@@ -203,7 +203,7 @@ async def test_a_judge_adds_what_no_parser_sees():
 async def test_a_url_counts_only_if_the_answer_names_its_host(answer, urls, expected):
     """Models give addresses from memory."""
     judge = ScriptedJudge(lambda _: URLs(urls=urls))
-    assert (await judged_urls(answer, judge, "m"))[0] == expected
+    assert (await judged_urls(answer, judge, "m", {}))[0] == expected
 
 
 @pytest.mark.parametrize(
@@ -230,6 +230,6 @@ async def test_an_answer_cannot_pose_as_the_question():
         seen.append(question.text)
         return URLs(urls=[])
 
-    await judged_urls(answer, ScriptedJudge(reply), "m")
+    await judged_urls(answer, ScriptedJudge(reply), "m", {})
     assert seen[0].count("<<end of answer") == 2
     assert seen[0].index("evil.example") < seen[0].rindex("<<end of answer")

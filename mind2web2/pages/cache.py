@@ -137,7 +137,7 @@ class CacheFileSys:
                 write_whole(sidecar, sidecar_text(page.record))
                 return True
             kind, contents = content
-            text = (contents[0] or b"").decode() if kind == "web" else ""
+            text = as_unicode_text(page.text or "")
             digest = content_digest(kind, contents)
             facts = {"sha256": digest, "text_chars": len(text)}
             record = page.record.model_copy(update=facts)
@@ -157,19 +157,20 @@ class CacheFileSys:
         """
         kind = source.has(url)
         record = source.capture_record(url)
+        text, screenshot, pdf = "", None, None
         try:
-            text, screenshot = source.get_web(url) if kind == "web" else (None, None)
-            pdf = source.get_pdf(url) if kind == "pdf" else None
-        except CacheMiss:  # removed or replaced since
-            return False
-        if kind is None:
+            if kind == "pdf":
+                pdf = source.get_pdf(url)
+            else:
+                text, screenshot = source.get_web(url)
+        except CacheMiss:  # not stored, or removed or replaced since
             return False
         if record is not None and record.kind == kind:
             self.put_capture(CapturedPage(record, text, screenshot, pdf), url=url)
         elif pdf is not None:
             self.put_pdf(url, pdf)
         else:
-            self.put_web(url, text or "", screenshot)
+            self.put_web(url, text, screenshot)
         return True
 
     def capture_record(self, url: str) -> CaptureRecord | None:
@@ -210,10 +211,10 @@ class CacheFileSys:
         sidecars = sorted(filter(is_sidecar, file_names_in(self.task_dir)))
         for name in sidecars:
             record = read_sidecar(self.task_dir / name)
-            key = stems.get(name[:32])
-            if record is None or (None if key is None else kinds[key]) != record.kind:
+            key = stems.get(name[:32], "")
+            if record is None or kinds.get(key) != record.kind:
                 continue
-            if key is not None:
+            if key:
                 records[key] = record
             elif self._find(record.requested_url) is None:
                 records[record.requested_url] = record

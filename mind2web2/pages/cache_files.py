@@ -553,13 +553,15 @@ class IndexFile:
             self._write(remaining)
 
     def _write(self, entries: IndexEntries) -> None:
-        write_whole(self._path, index_bytes(entries))
+        # Half a surrogate becomes its JSON escape.
+        text = json.dumps(entries, ensure_ascii=False, indent=2)
+        write_whole(self._path, text.encode("utf-8", "backslashreplace"))
         self._index = self._index.update(entries)
         self._state = self._state_on_disk()
 
     def _read(self, state: FileState | None) -> None:
         raw = read_file(self._path)
-        listed = {} if raw is None else _parse(raw)
+        listed = {} if raw is None else _index_entries(raw)
         if listed is None:
             raise CacheReadError(
                 f"{self._path} is damaged: repair it (a JSON object of URLs and kinds) or restore "
@@ -597,13 +599,6 @@ class IndexFile:
         return self._process_lock
 
 
-def _parse(raw: bytes) -> IndexEntries | None:
-    listed = index_entries(raw)
-    if listed is None or not all(map(is_unicode_text, listed)):
-        return None
-    return listed
-
-
 def _is_lost(key: str, listed_kind: object, file_names: set[str]) -> bool:
     kind = known_kind(listed_kind)
     return kind is not None and main_file_name(key, kind) not in file_names
@@ -622,16 +617,12 @@ def page_stem(key: str) -> str:
     return hashlib.md5(key.encode("utf-8", "surrogatepass"), usedforsecurity=False).hexdigest()
 
 
-def index_bytes(entries: IndexEntries) -> bytes:
-    """Return the content of an index's file; half a surrogate becomes its JSON escape."""
-    text = json.dumps(entries, ensure_ascii=False, indent=2)
-    return text.encode("utf-8", "backslashreplace")
-
-
-def index_entries(content: bytes) -> IndexEntries | None:
+def _index_entries(content: bytes) -> IndexEntries | None:
     """Return the entries in the content of an index's file, ``None`` where it is damaged."""
     try:
         entries = json.loads(content.decode("utf-8-sig"))
     except (ValueError, RecursionError):
         return None
-    return entries if isinstance(entries, dict) else None
+    if not isinstance(entries, dict) or not all(map(is_unicode_text, entries)):
+        return None
+    return entries

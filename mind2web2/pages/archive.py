@@ -48,15 +48,16 @@ class Archive:
             log.info("archived copy not used url=%s copy=%s reason=%s", url, copy_url, reason)
             return None
         # The archive may lead to a copy of another moment.
-        copied_from = record.final_url if _COPY_URL.fullmatch(record.final_url) else copy_url
+        copy = _COPY_URL.fullmatch(record.final_url) or _COPY_URL.fullmatch(copy_url)
+        assert copy is not None, "the address of a copy was made by this pattern"
         reasons = failed.record.failure or "; ".join(
             trouble.detail for trouble in failed.record.troubles
         )
         changes = {
             "requested_url": url,
             "final_url": url,
-            "archived_from": copied_from,
-            "archived_at": _moment_of(copied_from),
+            "archived_from": copy[0],
+            "archived_at": _moment_of(copy[2]),
             "notes": (
                 *record.notes,
                 f"an archived copy is used, as the page itself: {reasons}",
@@ -86,10 +87,8 @@ class Archive:
         return f"{copy[1]}{copy[2]}{_RAW}{copy[3]}"
 
 
-def _moment_of(copy_url: str) -> str | None:
-    copy = _COPY_URL.fullmatch(copy_url)
+def _moment_of(digits: str) -> str | None:
     try:
-        moment = datetime.strptime(copy[2], "%Y%m%d%H%M%S") if copy else None
+        return datetime.strptime(digits, "%Y%m%d%H%M%S").replace(tzinfo=UTC).isoformat()
     except ValueError:
         return None
-    return None if moment is None else moment.replace(tzinfo=UTC).isoformat()

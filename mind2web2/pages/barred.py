@@ -88,12 +88,10 @@ class BarredList:
         """
         sources: list[BarredPage] = []
         for url in dict.fromkeys([*cited_urls(answer), *judged]):
-            match = next(
-                ((shown, rule) for shown, rule in self._matches(url, pages) if rule),
-                None,
-            )
-            if match is not None:
-                sources.append({"url": url, "rule": match[1], "shown": match[0]})
+            for shown, rule in self._matches(url, pages):
+                if rule is not None:
+                    sources.append({"url": url, "rule": rule, "shown": shown})
+                    break
         return sources
 
     def _matches(self, url: str, pages: CacheFileSys) -> Iterator[tuple[str, str | None]]:

@@ -223,7 +223,7 @@ def _json_page(place: str, line: _PageLine, folder: Path) -> FoundPage:
         _screenshot(line.screenshot, folder) if line.screenshot else None,
         pdf,
         line.status,
-        _moment(line.fetched_at, "fetched_at"),
+        _moment(line.fetched_at),
     )
 
 
@@ -243,14 +243,14 @@ def _file_beside(name: str, folder: Path, key: str) -> bytes:
     return read_regular_file(file, MAX_FILE_BYTES)
 
 
-def _moment(text: str | None, name: str) -> str | None:
+def _moment(text: str | None) -> str | None:
     if text is None:
         return None
     try:
         moment = datetime.fromisoformat(text)
     except ValueError:
         raise ValueError(
-            f"{name} is not a date such as 2025-03-14T09:30:00Z: {text[:50]!r}"
+            f"fetched_at is not a date such as 2025-03-14T09:30:00Z: {text[:50]!r}"
         ) from None
     moment = moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
     return moment.astimezone(UTC).isoformat(timespec="seconds")

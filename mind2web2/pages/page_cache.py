@@ -77,7 +77,7 @@ def put_capture(cache: PageCache, page: CapturedPage, url: str, *, must_be_bette
     put = getattr(cache, "put_capture", None)
     if put is not None:
         put(page, url=url, must_be_better=must_be_better)
-    elif page.record.kind == "pdf" and page.pdf is not None:
+    elif page.pdf is not None:
         cache.put_pdf(url, page.pdf)
     elif page.record.kind == "web":
         cache.put_web(url, page.text or "", page.screenshot)

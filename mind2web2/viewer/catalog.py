@@ -325,7 +325,7 @@ class Catalog:
             *CheckRecord.folder(root).glob("*.json"),
             *correcting_files(self._corrections, agent),
         ]
-        return {path: path.stat().st_mtime_ns for path in files}
+        return {path: path.lstat().st_mtime_ns for path in files}
 
     def _agent(self, agent: str, read: _AgentRead) -> Json:
         summary = read.summary

@@ -425,6 +425,13 @@ def test_a_task_without_results_is_no_zero(tmp_path, monkeypatch):
         )
 
 
+def test_a_link_to_nothing_does_not_hide_the_other_results(results):
+    (results / "bot/a/answer_1/results/copy.json").symlink_to("gone.json")
+    assert call(main, "metrics", "bot").returncode == 0
+    (shown,) = Catalog(PathConfig(results.parent), ["bot"]).overview()["agents"]
+    assert shown["metrics"]["num_tasks"] == 2
+
+
 def test_figures_of_one_task_are_not_shown_as_the_agents(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     add_agent(tmp_path, "bot")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import tempfile
+from codecs import BOM_UTF8
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -111,7 +112,7 @@ def _check_meta(path: Path, findings: Findings) -> None:
     if not path.with_name(f"{stem}.md").exists():
         findings.warnings.append(f"{path}: there is no answer of this number")
     try:
-        AnswerMeta.model_validate_json(read_regular_file(path))
+        AnswerMeta.model_validate_json(read_regular_file(path).removeprefix(BOM_UTF8))
     except OSError as error:
         findings.errors.append(f"{path}: {error.strerror}")
     except ValidationError as error:

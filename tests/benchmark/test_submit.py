@@ -47,6 +47,7 @@ def test_answers_in_order():
             "Error: answers/bot/lake/answer_1.meta.json: Invalid JSON",
         ),
         ("lake/answer_1.meta.json", b"[]", 1, "Input should be an object"),
+        ("lake/answer_1.meta.json", b"\xef\xbb\xbf{}", 0, "2 tasks: 0 errors"),
         (
             "lake/answer_1.meta.json",
             b'{"time_seconds": "x"}',

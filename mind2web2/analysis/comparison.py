@@ -163,12 +163,11 @@ def _shared_grids(
         grids = [
             score_grid(answer for answer in own if answer.task_id in common) for _, own in agents
         ]
-    # A run in which the agent failed was judged by none.
-    scored = [answer for grid in grids for answer in grid.scored_answers if answer.reason is None]
+    judged = [answer for grid in grids for answer in grid.judged_answers]
     return grids, [
         *warnings,
         *_unequal_runs(names, grids),
-        *mixture_warnings(scored, "compared"),
+        *mixture_warnings(judged, "compared"),
     ]
 
 
@@ -294,7 +293,7 @@ def _detectable(differences: Sequence[float]) -> float | None:
 
 def _check_comparable(grids: Mapping[str, ScoreGrid]) -> None:
     for (first, one), (second, other) in combinations(grids.items(), 2):
-        judges = [{answer.judge_model for answer in grid.scored_answers} for grid in (one, other)]
+        judges = [{answer.judge_model for answer in grid.judged_answers} for grid in (one, other)]
         if None not in judges[0] | judges[1] and all(judges) and not judges[0] & judges[1]:
             listed = [name_list(_judge_names(grid)) for grid in (one, other)]
             raise UsageError(
@@ -314,7 +313,7 @@ def _check_comparable(grids: Mapping[str, ScoreGrid]) -> None:
 
 def _judge_names(grid: ScoreGrid) -> list[str]:
     """Return the models of the judges."""
-    return sorted({str(answer.judge_model) for answer in grid.scored_answers})
+    return sorted({str(answer.judge_model) for answer in grid.judged_answers})
 
 
 def _missing(grids: Mapping[str, ScoreGrid]) -> list[str]:

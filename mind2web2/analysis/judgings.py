@@ -13,7 +13,7 @@ from mind2web2.analysis.labels import LeafName
 from mind2web2.analysis.sample_basis import AnswerName
 from mind2web2.analysis.score_matrix import judges_of
 from mind2web2.results.known_answers import agent_answers
-from mind2web2.results.scored_answer import scored_answers
+from mind2web2.results.scored_answer import scored_by_judge
 from mind2web2.statistics.agreement import Cells, figures_of, share_by_task
 from mind2web2.statistics.paired import Estimate
 from mind2web2.statistics.uncertainty import rounded
@@ -29,7 +29,7 @@ class Judging:
     """An agent's answers as they were judged once.
 
     Args:
-        judges: of the answers with a score.
+        judges: of the answers that a judge scored.
         scores: by answer.
         passed: the judge's verdicts by leaf.
     """
@@ -41,7 +41,7 @@ class Judging:
     @classmethod
     def read(cls, eval_results_root: Path, agent_name: str) -> Judging:
         """Return an agent's newest results."""
-        judged = scored_answers(agent_answers(eval_results_root, agent_name))
+        judged = scored_by_judge(agent_answers(eval_results_root, agent_name))
         answers = audited_answers(eval_results_root, agent_name)
         leaves = (leaf for one in answers for leaf in one.leaves if not leaf.is_skipped)
         return cls(

@@ -22,6 +22,7 @@ from mind2web2.judge.store import OWN_STORE, STORE_NAME, JudgmentStore
 from mind2web2.judge.transfer import copied_store
 from mind2web2.results.agent_summary import AgentSummary
 from mind2web2.results.known_answers import task_answers
+from mind2web2.results.scored_answer import scored_by_judge
 from mind2web2.results.shards import SHARDS_NAME, shard_states, shards_text
 from mind2web2.results.stored_results import latest_result, newest_result_name
 from mind2web2.results.task_summary import SUMMARY_NAME
@@ -86,7 +87,7 @@ def _sum_up(into: Path, agent: str, report: MergeReport) -> None:
     if summed is None:
         return
     report.summaries[agent] = summed.summary
-    judged = [answer for answer in summed.answers if answer.is_judged]
+    judged = scored_by_judge(summed.answers)
     judges = judges_of(judged)
     if len(judges) > 1:
         report.conflicts.append(

@@ -81,7 +81,7 @@ def agent_metrics(
     grid = score_grid(answers, task_ids)
     runs = {run: _run_means(grid, run) for run in grid.runs}
     tasks = _task_figures(grid)
-    judged = [answer for answer in grid.scored_answers if answer.reason is None]
+    judged = grid.judged_answers
     scores = _spread([run.score for run in runs.values()], grid.mean_of_none)
     successes = _spread([run.success_rate for run in runs.values()], grid.mean_of_none)
     words = _spread([run.words for run in runs.values()], None)

@@ -14,6 +14,7 @@ from mind2web2.results.scored_answer import (
     NO_RESULT,
     ScoredAnswer,
     scored_answers,
+    scored_by_judge,
     served_names,
 )
 from mind2web2.utils.names import name_list, natural_key
@@ -59,6 +60,11 @@ class ScoreGrid:
     def scored_answers(self) -> list[ScoredAnswer]:
         """Return the answers that have a score of their own."""
         return scored_answers(self.table.values())
+
+    @property
+    def judged_answers(self) -> list[ScoredAnswer]:
+        """Return the answers with a score by a judge."""
+        return scored_by_judge(self.table.values())
 
 
 def score_grid(answers: Iterable[ScoredAnswer], task_ids: Iterable[str] | None = None) -> ScoreGrid:

@@ -31,7 +31,7 @@ from mind2web2.results.answers import (
     select_answers,
 )
 from mind2web2.results.provenance import Provenance
-from mind2web2.results.scored_answer import ScoredAnswer
+from mind2web2.results.scored_answer import ScoredAnswer, scored_by_judge
 from mind2web2.results.stored_results import LoadedResult, latest_results
 from mind2web2.utils.files import text_sha256
 from mind2web2.utils.moments import AsOf, answer_moment
@@ -227,7 +227,7 @@ def results_now(
     if not scripts.is_dir():
         return ResultsNow(unchecked=(f"whether results are stale: no folder {scripts}",))
     known = [each for each in answers if task_ids is None or each.task_id in task_ids]
-    judged = {each.place for each in known if each.is_judged}
+    judged = {each.place for each in scored_by_judge(known)}
     pages = paths.cache_root / agent_name
     unchecked = () if pages.is_dir() else (f"whether pages have changed: no folder {pages}",)
     tasks = (each.task_id for each in known)

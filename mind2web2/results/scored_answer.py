@@ -123,6 +123,11 @@ def scored_answers(answers: Iterable[ScoredAnswer]) -> list[ScoredAnswer]:
     return [answer for answer in answers if answer.score is not None]
 
 
+def scored_by_judge(answers: Iterable[ScoredAnswer]) -> list[ScoredAnswer]:
+    """Return the answers with a judge's score, without the runs in which the agent failed."""
+    return [answer for answer in answers if answer.is_judged]
+
+
 def served_names(answers: Iterable[ScoredAnswer]) -> Counter[str]:
     """Return how many answers the judge judged under each name that its server reported."""
     return Counter(name for answer in answers for name in answer.facts.served)

@@ -181,6 +181,9 @@ def test_unfair_comparisons_are_refused(tmp_path, monkeypatch, other, message):
         provenance=made_from(script_sha256="a"),
     )
     add_agent(tmp_path, "new", lambda task, _: task % 4, **other)
+    empty = {"answer_name": "answer_9.md", "score": 0, "reason": "the agent gave an empty answer"}
+    summary = tmp_path / "eval_results/old/task_0/summary.json"
+    summary.write_text(json.dumps([{**empty, "status": "failed", "success": False}]))
     run = call(main, "compare", "old", "new")
     assert run.returncode == 2
     assert message in run.stderr and "--allow_unfair" in run.stderr and "--why" in run.stderr

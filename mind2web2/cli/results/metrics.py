@@ -32,7 +32,7 @@ from mind2web2.cli.results.tables import (
 from mind2web2.errors import UsageError
 from mind2web2.pages.barred import barred_list
 from mind2web2.results.known_answers import require_results
-from mind2web2.results.scored_answer import NEVER_EVALUATED, scored_answers
+from mind2web2.results.scored_answer import NEVER_EVALUATED, scored_by_judge
 from mind2web2.utils.program import command_line
 from mind2web2.utils.text import counted, number, percent
 
@@ -198,7 +198,7 @@ def _print_grounds(console: PlainConsole, settings: RunSettings, agent: Reported
     if report.corrected is not None:
         console.print_lines(report.corrected.lines())
     print_verdicts(console, report.summary.verdicts)
-    judges = {(each.facts.judge, each.facts.server) for each in scored_answers(agent.answers)}
+    judges = {(each.facts.judge, each.facts.server) for each in scored_by_judge(agent.answers)}
     # If there are several judges, the newest result names the check of one.
     check = None if agent.newest is None else agent.newest.run.judge_check
     if len(judges) == 1 and check is not None:

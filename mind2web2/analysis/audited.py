@@ -14,7 +14,7 @@ from mind2web2.analysis.labels import (
     Verdicts,
     verdicts_of,
 )
-from mind2web2.analysis.sample_basis import AnswerBasis
+from mind2web2.analysis.sample_basis import NO_ANSWER, AnswerBasis
 from mind2web2.results.known_answers import agent_answers
 from mind2web2.results.result_file import ResultFile
 from mind2web2.results.stored_results import latest_results
@@ -48,7 +48,8 @@ class AuditedAnswer:
     """An answer with a score.
 
     Args:
-        basis: what it was judged from; ``None`` where the result does not tell.
+        basis: what it was judged from; ``None`` where the result does not tell, ``NO_ANSWER`` where
+            the agent gave none.
         root: ``None`` where the score has no single sound tree.
         leaves: those with a claim that the judge decided, or that were skipped behind a failed
             leaf.
@@ -81,15 +82,19 @@ def audited_answers(
             one.task_id,
             one.answer_name.removesuffix(".md"),
             one.score,
-            contents.get((one.task_id, one.answer_name), ResultFile()),
+            contents.get(one.place, ResultFile()) if one.is_judged else None,
         )
         for one in answers
         if one.score is not None and (tasks is None or one.task_id in tasks)
     ]
 
 
-def audited_answer(task: str, answer: str, score: float, result: ResultFile) -> AuditedAnswer:
-    """Return one answer with the leaves of its result."""
+def audited_answer(
+    task: str, answer: str, score: float, result: ResultFile | None
+) -> AuditedAnswer:
+    """Return one answer with the leaves of its result; a run that failed has none."""
+    if result is None:
+        return AuditedAnswer(task, answer, score, NO_ANSWER, None, ())
     root = result.sound_tree
     made_from = result.provenance
     leaves: tuple[JudgedLeaf, ...] = ()

@@ -51,6 +51,10 @@ class AnswerBasis(BaseModel):
         )
 
 
+# An empty answer is the same for every judge.
+NO_ANSWER = AnswerBasis(answer="", script="", settings="", pages={})
+
+
 def difference(one: AnswerBasis | None, other: AnswerBasis | None) -> str | None:
     """Return what two results were not judged from alike, ``None`` where all is the same.
 

@@ -151,7 +151,7 @@ class StrongSample:
         Raises UsageError: it is larger than there are answers with a score.
         """
         names = [
-            (task.task_id, one.name.removesuffix(".md")) for task in work for one in task.answers
+            (task_id, name.removesuffix(".md")) for task in work for task_id, name in task.places
         ]
         if size > len(names):
             raise UsageError(

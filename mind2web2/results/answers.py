@@ -94,15 +94,28 @@ class TaskWork:
     failed_runs: Mapping[str, str] = field(default_factory=dict)
     elsewhere: frozenset[str] = frozenset()
 
+    @property
+    def places(self) -> set[tuple[str, str]]:
+        """Return task and name of each answer, and of each run that failed."""
+        names = {answer.name for answer in self.answers} | self.failed_runs.keys()
+        return {(self.task_id, name) for name in names}
+
+    def only(self, places: Collection[tuple[str, str]]) -> TaskWork:
+        """Return the work on these answers alone, and these runs that failed."""
+        return replace(
+            self,
+            answers=tuple(one for one in self.answers if (self.task_id, one.name) in places),
+            failed_runs={
+                name: why
+                for name, why in self.failed_runs.items()
+                if (self.task_id, name) in places
+            },
+        )
+
 
 def chosen_work(work: Sequence[TaskWork], places: Collection[tuple[str, str]]) -> list[TaskWork]:
     """Return the work on these answers alone, given as task and answer name."""
-    chosen = []
-    for task in work:
-        answers = tuple(one for one in task.answers if (task.task_id, one.name) in places)
-        if answers:
-            chosen.append(replace(task, answers=answers))
-    return chosen
+    return [task.only(places) for task in work if not task.places.isdisjoint(places)]
 
 
 @dataclass(frozen=True)
@@ -134,7 +147,7 @@ def select_work(paths: PathConfig, agent_name: str, task_ids: Sequence[str] = ()
     """
     agent_folder = _agent_folder(paths, agent_name)
     tasks = [_task_work(paths, agent_folder / name) for name in _task_ids(agent_folder, task_ids)]
-    if not any(task.answers or task.failed_runs for task in tasks):
+    if not any(task.places for task in tasks):
         raise _no_answers(agent_folder, task_ids)
     answered = [task for task in tasks if task.answers]
     if answered and all(task.script_path is None for task in answered):

@@ -63,18 +63,13 @@ class Shard:
 
     def share_of(self, work: Sequence[TaskWork]) -> list[TaskWork]:
         """Return the tasks of which this shard judges any answer, with these answers alone."""
-        shares = [self._share_of(task) for task in work]
-        return [share for share in shares if share.answers or share.failed_runs]
-
-    def _share_of(self, task: TaskWork) -> TaskWork:
-        names = {answer.name for answer in task.answers} | task.failed_runs.keys()
-        held = {name for name in names if self.holds(task.task_id, name)}
-        return replace(
-            task,
-            answers=tuple(answer for answer in task.answers if answer.name in held),
-            failed_runs={name: why for name, why in task.failed_runs.items() if name in held},
-            elsewhere=frozenset(names - held),
-        )
+        shares = []
+        for task in work:
+            held = {place for place in task.places if self.holds(*place)}
+            others = frozenset(name for _, name in task.places - held)
+            if held:
+                shares.append(replace(task.only(held), elsewhere=others))
+        return shares
 
 
 def shard_states(agent_results: Path) -> dict[str, str]:

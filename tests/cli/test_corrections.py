@@ -5,7 +5,7 @@ import re
 import shutil
 
 import pytest
-from judged_agent import judged_agent, stand_in
+from judged_agent import CLAIMS, judged_agent, stand_in
 from projects import ANSWER, Project, call, claim_in, entered
 from servers.judge_server import JudgeServer, prompt_text
 
@@ -163,6 +163,23 @@ def test_a_sample_with_gaps_corrects_nothing(project):
     path.write_text(json.dumps({**record, "size": 20}), encoding="utf-8")
     line = score_line()
     assert "not corrected by strong: 4 of 20 sampled answers have no score" in line
+
+
+def test_empty_answers_count_0_by_every_judge(project):
+    """One was not empty when it was judged, and one task has no other answers."""
+    bot = Project(project)
+    bot.add_script(CLAIMS, "sea")
+    for answer, task in (("answer_2", HARD[0]), ("answer_1", "sea"), ("answer_2", "sea")):
+        bot.add_answer(answer, " ", task)
+    assert call(evaluate_main, "bot", "--judge_model", "cheap").returncode == 0
+    raw = "Partial completion by the judge 88%, corrected by"
+    run(*STRONG, "26")
+    assert f"{raw} strong on 26 of 26 answers: 46%" in score_line()
+    label_whole(session_of(project), 26)
+    assert f"{raw} labels of ann on 26 of 26 answers: 46%" in score_line()
+    again = json.loads(run("rejudge", "bot", "--times", "2", "--json"))
+    assert (again["repeatability"]["answers"], again["agreement"]) == (26, None)
+    assert again["repeatability"]["leaves"] == 23 * 4
 
 
 @pytest.mark.long

@@ -134,7 +134,7 @@ def _lasting_reason(session: ProxySession) -> str | None:
 
 
 def _is_web_address(url: str) -> bool:
-    return str(split_url(url).scheme).lower() in {"http", "https"} and host_of(url) != ""
+    return split_url(url).scheme in {"http", "https"} and host_of(url) != ""
 
 
 def _check_status(url: str, response: httpx2.Response) -> None:

@@ -60,10 +60,7 @@ def as_cited(urls: Iterable[str]) -> list[str]:
     spellings: dict[str, str] = {}
     for url in dict.fromkeys(urls):
         page = lookup_key(url)
-        if page is None or (split_url(clean_url(url)).scheme or "http").lower() not in (
-            "http",
-            "https",
-        ):
+        if page is None or split_url(clean_url(url)).scheme not in (None, "http", "https"):
             continue
         known = spellings.get(page)
         if known is None or (not split_url(known).scheme and split_url(url).scheme):

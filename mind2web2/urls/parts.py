@@ -74,10 +74,11 @@ class UrlParts(NamedTuple):
 
 
 def split_url(text: str) -> UrlParts:
-    """Take a URL apart without decoding or judging any part."""
+    """Take a URL apart without decoding or judging any part; the scheme is in lower case."""
     match = _URL.match(text)
     assert match is not None, "the pattern matches every string"
-    return UrlParts(*match.groups())
+    scheme, *others = match.groups()
+    return UrlParts(scheme.lower() if scheme else None, *others)
 
 
 def undo_markdown_escapes(text: str) -> str:
@@ -158,7 +159,7 @@ class Site(NamedTuple):
 
 def site_of(parts: UrlParts) -> Site | None:
     """Return the site that a URL addresses, or ``None`` where it names none that could exist."""
-    scheme = parts.scheme.lower() if parts.scheme else None
+    scheme = parts.scheme
     user, at_sign, host_and_port = parts.authority.rpartition("@")
     if at_sign and scheme is None:
         return None  # an e-mail address
@@ -193,9 +194,10 @@ def ascii_host(host: str) -> str | None:
 
 
 def _port(digits: str) -> str | None:
-    is_zero = not digits.strip("0")
-    digits = digits[:1] if is_zero else digits.lstrip("0")
-    if len(digits) > 5 or int(digits or 0) > _MAX_PORT:
+    if not digits.strip("0"):
+        return digits[:1]
+    digits = digits.lstrip("0")
+    if len(digits) > 5 or int(digits) > _MAX_PORT:
         return None
     return digits
 
@@ -275,8 +277,7 @@ def lookup_key(url: str) -> str | None:
     site = site_of(parts)
     if site is None:
         return None
-    scheme = parts.scheme.lower() if parts.scheme else None
-    prefix = "" if scheme in _WEB_SCHEMES else f"{scheme}://"
+    prefix = "" if parts.scheme in _WEB_SCHEMES else f"{parts.scheme}://"
     path = uniform_escapes(parts.path).rstrip("/")
     query = _query_key(parts.query) if parts.query else ""
     return f"{prefix}{site.without_www()}{path}{query}{uniform_escapes(parts.route)}"
@@ -301,10 +302,13 @@ def likely_keys(url: str) -> list[str]:
     key = storage_key(url)
     address = key.split("://", 1)[-1]
     bare = address.removeprefix("www.")
-    spellings = [key]
-    for scheme in ("https", "http"):
-        for host in ("", "www."):
-            spellings.append(f"{scheme}://{host}{bare}")
+    spellings = [
+        key,
+        f"https://{bare}",
+        f"https://www.{bare}",
+        f"http://{bare}",
+        f"http://www.{bare}",
+    ]
     return list(dict.fromkeys(spellings))
 
 
@@ -339,7 +343,7 @@ def normalize_url_simple(url: str) -> str:
     site = site_of(parts)
     if site is None:
         return url.strip()
-    scheme = parts.scheme.lower() if parts.scheme else None
+    scheme = parts.scheme
     # At the port of https, http is another page.
     if scheme in _WEB_SCHEMES and site.port != "443":
         scheme = "https"
@@ -360,7 +364,7 @@ def normalize_url_for_browser(url: str) -> str:
     site = site_of(parts)
     if site is None:
         return url.strip()
-    scheme = (parts.scheme or "http").lower()
+    scheme = parts.scheme or "http"
     address = f"{scheme}://{_escape_for_browser(str(site))}"
     address += _escape_for_browser(parts.path)
     if parts.query is not None:

@@ -307,3 +307,9 @@ def test_what_names_no_site_is_none(url):
 )
 def test_a_leading_www_is_dropped(host, expected):
     assert str(site_of(split_url(f"https://{host}")).without_www()) == expected
+
+
+def test_a_scheme_has_no_case():
+    """Users of the parts compare the scheme as it is."""
+    assert split_url("HTTPS://Site.example/A").scheme == "https"
+    assert split_url("Site.example/A").scheme is None

@@ -128,7 +128,7 @@ class PageLibrary:
         """
         key = self._key(request)
         known = self._known.get(key)
-        if known is None or not await self._holds(known, request):
+        if known is None or not self._holds(known):
             # Claims on one page arrive together; the first one prepares or captures it for all.
             known = await self._looking_up.result(key, partial(self._look_up, key, request))
         if isinstance(known.page, CaptureError):
@@ -178,12 +178,10 @@ class PageLibrary:
         writes: int = getattr(self._caches[cache_id], "writes", 0)
         return self._editions[cache_id] + writes
 
-    async def _holds(self, known: _Known, request: PageRequest) -> bool:
-        if not isinstance(known.page, CaptureError):
-            return self._memory.get(known.content_key) is not None
-        # A script may store the page itself later.
-        is_absent = await asyncio.to_thread(request.cache.has, request.url) is None
-        return is_absent or not known.was_absent
+    def _holds(self, known: _Known) -> bool:
+        return isinstance(known.page, CaptureError) or (
+            self._memory.get(known.content_key) is not None
+        )
 
     async def _look_up(self, key: _PageKey, request: PageRequest) -> _Known:
         kind = await asyncio.to_thread(request.cache.has, request.url)
@@ -195,18 +193,17 @@ class PageLibrary:
             log.info("page unavailable url=%s reason=%s", request.url, error)
             is_doubtful = isinstance(error, WorkerError | DoubtfulPageError)
             reason = DoubtfulPageError(str(error)) if is_doubtful else CaptureError(str(error))
-            known = _Known(reason, was_absent=kind is None)
-            if known.was_absent and request.capture is None:
-                return (
-                    known  # as quickly found again, and answers may name any number of such pages
-                )
+            known = _Known(reason)
+            if kind is None:
+                # A script may store it later, and answers may name any number of such pages.
+                return known
         self._remember(key, known)
         return known
 
     def _remember(self, key: _PageKey, known: _Known) -> None:
         if key.edition != self._edition(key.cache_id):
             return
-        if isinstance(known.page, CaptureError) or self._memory.get(known.content_key) is not None:
+        if self._holds(known):
             self._known[key] = known
 
     async def _prepare_page(
@@ -275,12 +272,10 @@ class _Known:
     Args:
         page: the page, or why it is unavailable.
         content_key: key of its content in memory.
-        was_absent: it was not stored, and its capture failed.
     """
 
     page: PreparedPage | CaptureError
     content_key: Hashable = None
-    was_absent: bool = False
 
 
 async def _capture(request: PageRequest) -> PageKind:

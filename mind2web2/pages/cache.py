@@ -299,11 +299,6 @@ class CacheFileSys:
         """Return the index keys of all stored pages, sorted."""
         return sorted(self._stored_kinds())
 
-    def index_key(self, url: str) -> str | None:
-        """Return the page's key in the index, ``None`` if the index does not list it."""
-        stored = self._seen(url)
-        return stored.key if stored else None
-
     def summary(self) -> dict[str, int]:
         """Return how many pages are stored: ``total_urls``, ``web_pages``, ``pdf_pages``."""
         kinds = list(self._stored_kinds().values())

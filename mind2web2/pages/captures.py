@@ -180,11 +180,12 @@ async def _page_from(browser: PageCapture, url: str, logger: logging.Logger) -> 
             f"cannot be captured: {type(error).__name__}: {error}",
             is_transient=True,
         )
-    if not screenshot and not (text or "").strip():
+    text = text or ""
+    if not screenshot and not text.strip():
         return _failed_page(
             url, "the page yielded neither text nor a screenshot", is_transient=False
         )
-    return await asyncio.to_thread(_page_of, url, text or "", screenshot)
+    return await asyncio.to_thread(_page_of, url, text, screenshot)
 
 
 def _page_of(url: str, text: str, screenshot: str | None) -> CapturedPage:

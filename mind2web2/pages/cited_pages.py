@@ -31,7 +31,7 @@ class CitedPage:
     @property
     def is_suspect(self) -> bool:
         """Return whether it is stored and looks wrong."""
-        return self.kind is not None and self.record is not None and self.record.is_suspect
+        return self.record is not None and self.record.is_suspect
 
     @property
     def failure(self) -> str | None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import re
 import time
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -19,10 +18,8 @@ from mind2web2.pages.cache import CacheFileSys
 from mind2web2.pages.citations import addresses_to_open
 from mind2web2.pages.cited_pages import AgentCache, Choice, TaskCitations, TaskPages
 from mind2web2.pages.link_judge import LinkJudge
-from mind2web2.urls.parts import lookup_key
+from mind2web2.urls.parts import host_of, lookup_key
 from mind2web2.utils.aio import all_or_first_error
-
-_HOST_END = re.compile("[/?#]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,13 +32,12 @@ class PageJob:
 
 def page_jobs(tasks: Iterable[TaskPages], choice: Choice) -> list[PageJob]:
     """Return the chosen pages, each once however many tasks cite it."""
-    citing_tasks: dict[str, dict[str, str]] = {}
+    citing_tasks: dict[str | None, dict[str, str]] = {}
     for task in tasks:
         for page in task.pages:
             if page.is_chosen(choice):
-                citing_tasks.setdefault(lookup_key(page.url) or page.url, {}).setdefault(
-                    task.task_id, page.url
-                )
+                urls = citing_tasks.setdefault(lookup_key(page.url), {})
+                urls.setdefault(task.task_id, page.url)
     jobs = [
         PageJob(next(iter(urls.values())), tuple(urls.items())) for urls in citing_tasks.values()
     ]
@@ -63,7 +59,7 @@ def _spread(jobs: Sequence[PageJob]) -> list[PageJob]:
 
 
 def _host_of(job: PageJob) -> str:
-    return _HOST_END.split(lookup_key(job.url) or job.url)[0]
+    return host_of(job.url).removeprefix("www.")
 
 
 log = logging.getLogger(__name__)

@@ -208,15 +208,12 @@ class Scorer:
         if not isinstance(judge, Judge):
             raise UsageError(f"judge is {judge!r}: give Judge(model=...)")
         check_number("max_cost", max_cost, values.positive_dollars)
+        check_number("answer_timeout", answer_timeout, values.positive_seconds)
         check_number("max_answers", max_answers, values.positive_int)
         check_number("max_llm_requests", max_llm_requests, values.positive_int)
         if missing_pages not in get_args(MissingPages):
             raise UsageError(
                 f"missing_pages is {missing_pages!r}: give {', '.join(get_args(MissingPages))}"
-            )
-        if not isinstance(answer_timeout, int | float) or not answer_timeout > 0:
-            raise UsageError(
-                f"answer_timeout is {answer_timeout!r}: give a number of seconds above 0"
             )
         for name, folder in (("pages", pages), ("scripts", scripts)):
             if folder is not None and not Path(folder).is_dir():

@@ -66,8 +66,6 @@ def application(scorer: Scorer, token: str | None = None) -> Starlette:
         async with bodies.read(request) as body:
             work = _outcome(scorer, *_call(body))
             outcome = await _unless_gone(request, work)
-        if isinstance(outcome, Response):
-            return outcome
         return _Reply(_as_json(outcome), 503 if isinstance(outcome, NoScore) else 200)
 
     async def scores(request: Request) -> Response:
@@ -80,8 +78,6 @@ def application(scorer: Scorer, token: str | None = None) -> Starlette:
                 raise HTTPException(413, f"{len(answers):,} answers: send {MAX_ANSWERS:,} at most")
             work = asyncio.gather(*(one(entry) for entry in answers))
             outcomes = await _unless_gone(request, work)
-        if isinstance(outcomes, Response):
-            return outcomes
         return _Reply({"outcomes": outcomes})
 
     async def one(entry: object) -> dict[str, Any]:
@@ -323,14 +319,20 @@ async def _outcome(scorer: Scorer, task: str, answer: str) -> Score | NoScore:
         raise HTTPException(400, " ".join(str(error).split())) from error
 
 
-async def _unless_gone(request: Request, work: Awaitable[Value]) -> Value | Response:
-    """Return the result of the work, which is cancelled if the client goes away."""
+async def _unless_gone(request: Request, work: Awaitable[Value]) -> Value:
+    """Return the result of the work, which is cancelled if the client goes away.
+
+    Raises:
+        HTTPException: it has gone away.
+    """
     working = asyncio.ensure_future(work)
     # The body has been read: only the end of the connection is left to receive.
     leaving = asyncio.ensure_future(request.receive())
     try:
         await asyncio.wait({working, leaving}, return_when=asyncio.FIRST_COMPLETED)
-        return working.result() if working.done() else Response(status_code=_CLIENT_GONE)
+        if not working.done():
+            raise HTTPException(_CLIENT_GONE, "the client has gone away")
+        return working.result()
     finally:
         for task in (working, leaving):
             task.cancel()

@@ -570,7 +570,11 @@ async def test_a_judge_is_named_as_in_evaluate(project):
         ({}, {"max_cost": math.nan}, "max_cost: 'nan' is not a positive number"),
         ({}, {"max_answers": 0}, "max_answers: '0' is not a whole number of at least"),
         ({}, {"max_llm_requests": "9"}, "max_llm_requests is '9': give a number"),
-        ({}, {"answer_timeout": math.nan}, "answer_timeout is nan: give a number of"),
+        (
+            {},
+            {"answer_timeout": math.nan},
+            "answer_timeout: 'nan' is not a positive number of seconds",
+        ),
     ],
 )
 def test_values_are_checked_as_those_of_options_are(judge, settings, message):

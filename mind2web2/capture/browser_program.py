@@ -192,12 +192,12 @@ def _candidates() -> Iterator[BrowserProgram]:
     ):
         # The newest of several is last, since their numbers have as many digits.
         for path in sorted(folder.glob(pattern), reverse=True):
-            if path.is_file() and os.access(path, os.X_OK):
+            if os.access(path, os.X_OK):
                 yield BrowserProgram(path, is_headless_only)
     for name in (_HEADLESS_SHELL, *_FULL_BROWSERS):
         if (program := shutil.which(name)) is not None:
             yield BrowserProgram(Path(program), name == _HEADLESS_SHELL)
-    for text in _MAC_BROWSERS if sys.platform == "darwin" else ():
+    for text in _MAC_BROWSERS:
         if os.access(text, os.X_OK):
             yield BrowserProgram(Path(text), is_headless_only=False)
 

@@ -304,20 +304,23 @@ def _other_spellings(address: str) -> list[str]:
 
 def _explain(failure: PageFailureError, host: str, traffic: ProxySession) -> PageFailureError:
     """Return the failure in the words of the proxy, which knows why there is no connection."""
+    if failure.net_error is None:
+        return failure
     name = host.rstrip(".")
     refusal = next(
         (refused for refused in traffic.refused if refused.host.rstrip(".") == name),
         None,
     )
-    if failure.net_error == "ERR_SOCKS_CONNECTION_FAILED" and refusal is None:
+    is_unnamed = failure.net_error == "ERR_SOCKS_CONNECTION_FAILED" and not traffic.failures
+    if refusal is None and is_unnamed and traffic.refused:
         # A redirect led to a host that the browser's error does not name.
-        refusal = next(iter(traffic.refused[-1:]), None) if not traffic.failures else None
-    if refusal is not None and failure.net_error:
+        refusal = traffic.refused[-1]
+    if refusal is not None:
         return PageFailureError(
             f"connection to {refusal.host} refused: {refusal.reason}", "refused_address"
         )
     known = traffic.failures.get(host) or next(iter(traffic.failures.values()), None)
-    if known is not None and failure.net_error:
+    if known is not None:
         return PageFailureError(known.reason, failure.kind, is_transient=known.is_transient)
     return failure
 

@@ -245,9 +245,9 @@ class _PageReader:
                 )
             if worlds is not None:
                 text = await self._stage("reading its text", _READ_LIMIT_S, self._text(worlds))
-            if worlds is not None and text is not None:
-                looking = drawn_scripts(text.text, worlds[0].evaluate)
-                scripts = await self._stage("drawing its letters", _READ_LIMIT_S, looking)
+                if text is not None:
+                    looking = drawn_scripts(text.text, worlds[0].evaluate)
+                    scripts = await self._stage("drawing its letters", _READ_LIMIT_S, looking)
             state = await self._stage(
                 "looking at it", _READ_LIMIT_S, self._visit.state(with_text=False)
             )

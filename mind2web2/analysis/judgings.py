@@ -86,11 +86,7 @@ class Repeatability:
 
 def repeatability(judgings: Sequence[Judging]) -> Repeatability:
     """Return how far the judgings of one judge agree."""
-    scores = [judging.scores for judging in judgings]
-    shared = _shared(scores)
-    by_task: dict[str, list[list[float]]] = {}
-    for place in shared:
-        by_task.setdefault(place[0], []).append([of_judging[place] for of_judging in scores])
+    by_task = _scores_by_task(judgings)
     leaves = _shared([judging.passed for judging in judgings])
     rows: dict[str, tuple[float, float]] = {}
     ever = 0
@@ -103,10 +99,9 @@ def repeatability(judgings: Sequence[Judging]) -> Repeatability:
         rows[leaf.task] = flips + flipped, count + 1
     variance = nested_variance(list(by_task.values()))
     share = None if variance is None else variance.judge_share()
-    means = [fmean(of_judging[place] for place in shared) for of_judging in scores if shared]
     return Repeatability(
-        answers=len(shared),
-        means=[round(mean, 4) for mean in means],
+        answers=sum(map(len, by_task.values())),
+        means=[round(mean, 4) for mean in _means(by_task)],
         variance=None if variance is None else variance.figures(),
         judge_share_of_variance=rounded(share, 6),
         leaves=len(leaves),
@@ -162,8 +157,6 @@ def judge_agreement(first: Judging, second: Judging) -> JudgeAgreement:
     differing = [leaf for leaf in leaves if first.passed[leaf] != second.passed[leaf]]
     only_first = sum(first.passed[leaf] for leaf in differing)
     figures = figures_of(by_task)
-    shared = _shared([first.scores, second.scores])
-    means = [fmean(each.scores[name] for name in shared) for each in (first, second) if shared]
     return JudgeAgreement(
         leaves=len(leaves),
         only_first=only_first,
@@ -171,9 +164,24 @@ def judge_agreement(first: Judging, second: Judging) -> JudgeAgreement:
         agreement=figures.agreement,
         kappa=figures.kappa,
         ac1=figures.ac1,
-        means=means or None,
+        means=_means(_scores_by_task([first, second])) or None,
         examples=list(map("/".join, differing[:_EXAMPLES])),
     )
+
+
+def _scores_by_task(judgings: Sequence[Judging]) -> dict[str, list[list[float]]]:
+    """Return the scores by each judging of each answer that all scored."""
+    scores = [judging.scores for judging in judgings]
+    by_task: dict[str, list[list[float]]] = {}
+    for place in _shared(scores):
+        by_task.setdefault(place[0], []).append([of_judging[place] for of_judging in scores])
+    return by_task
+
+
+def _means(by_task: Mapping[str, Sequence[Sequence[float]]]) -> list[float]:
+    """Return partial completion by each judging, over tasks as ``metrics`` shows it."""
+    of_tasks = [[*map(fmean, zip(*scores, strict=True))] for scores in by_task.values()]
+    return [*map(fmean, zip(*of_tasks, strict=True))]
 
 
 def _shared(maps: Sequence[Mapping[Name, Any]]) -> list[Name]:

@@ -33,6 +33,15 @@ def test_flips_between_judgments():
     assert steady.flip_rate.high == pytest.approx(0.411, abs=1e-3)
 
 
+def test_partial_completion_is_a_mean_over_tasks():
+    """A task with three answers counts as much as one with a single answer."""
+    scores = {("t0", "1"): 0.0, **{("t1", str(run)): 1.0 for run in range(3)}}
+    one = Judging("judge", scores, {})
+    assert repeatability([one, one]).means == [0.5, 0.5]
+    assert judge_agreement(one, one).means == [0.5, 0.5]
+    assert judge_agreement(one, Judging("other", {}, {})).means is None
+
+
 def test_leaves_that_one_judge_did_not_decide_do_not_count():
     found = judge_agreement(judging(["+-"]), Judging("other", {}, {}))
     assert (found.leaves, found.agreement.value, found.kappa.value) == (0, None, None)

@@ -33,7 +33,7 @@ from mind2web2.results.cautions import CautionFacts, cautions
 from mind2web2.results.freshness import ResultsNow, results_now
 from mind2web2.results.known_answers import no_results
 from mind2web2.results.result_file import ResultFile
-from mind2web2.results.scored_answer import ScoredAnswer, scored_answers
+from mind2web2.results.scored_answer import ScoredAnswer, scored_answers, scored_by_judge
 from mind2web2.results.stored_results import LoadedResult, latest_results
 from mind2web2.utils.json_text import JsonObject
 from mind2web2.utils.names import name_list
@@ -104,15 +104,14 @@ def agent_report(
     root = paths.eval_results_root
     summed, not_written = _summarise(paths, agent_name, task_ids)
     answers, summary = summed.answers, summed.summary
-    scored = scored_answers(answers)
-    reported = [answer for answer in scored if answer.task_id in summary.tasks]
-    gathered = _Gathered({answer.place for answer in reported})
+    reported = [answer for answer in scored_answers(answers) if answer.task_id in summary.tasks]
+    gathered = _Gathered({answer.place for answer in scored_by_judge(reported)})
     # One result after another: a large run's do not fit into memory together.
     for task_id, name, result in latest_results(root, agent_name):
         gathered.add(task_id, name, result)
     # summary.json does not have it: it holds until a person reviews the file.
     unreviewed = unreviewed_warnings(
-        paths.eval_scripts_root, (answer.facts.script for answer in scored)
+        paths.eval_scripts_root, (answer.facts.script for answer in reported)
     )
     summary = summary.model_copy(update={"warnings": (*summary.warnings, *unreviewed)})
     flagged = _barred_answers(paths, agent_name, gathered.judged_pages, barred)
@@ -199,7 +198,7 @@ class _Gathered:
     """The facts of results that a report needs beside the metrics, read one by one.
 
     Args:
-        reported: the answers that the report is about.
+        reported: the answers that the report is about, as far as a judge scored them.
     """
 
     def __init__(self, reported: set[tuple[str, str]]) -> None:
@@ -213,10 +212,11 @@ class _Gathered:
     def add(self, task_id: str, answer_name: str, result: LoadedResult) -> None:
         """Take what is needed of a result."""
         place = (task_id, answer_name)
+        if place not in self._reported:
+            return
         if self.newest is None or result.path.name > self.newest.path.name:
             self.newest = result
-        if place in self._reported:
-            self.cautious.append(CautionFacts.of(task_id, answer_name, result.content))
-            self.judged_pages[place] = result.content.judged_pages()
-            self.making.add(result.content)
+        self.cautious.append(CautionFacts.of(task_id, answer_name, result.content))
+        self.judged_pages[place] = result.content.judged_pages()
+        self.making.add(result.content)
         self.tags.add(task_id, result.content)

@@ -409,7 +409,14 @@ def test_figures_by_tag(tmp_path):
     add_result(tmp_path, "c/answer_1", 0.5, eval_breakdown=tree)
     shown = call(main, "metrics", "bot", "--by_tag").stdout
     assert "bot, tag price: 50% of its leaves passed (2 leaves of 1 answer, 1 task)" in shown
-    [figure] = json.loads(call(main, "metrics", "bot", "--by_tag", "--json").stdout)["by_tag"]
+    add_result(tmp_path, "d/answer_1", 1, eval_breakdown=tree)
+    empty = {"answer_name": "answer_2.md", "score": 0, "status": "failed", "success": False}
+    entry = empty | {"reason": "empty", "earlier_result": "20250714_120000_answer_2.md.json"}
+    add_result(tmp_path, "c/answer_2", 1, eval_breakdown=tree)
+    (tmp_path / "eval_results/bot/c/summary.json").write_text(json.dumps([entry]))
+    one_task = ("metrics", "bot", "--by_tag", "--task_id", "c")
+    assert "(2 leaves of 1 answer, 1 task)" in call(main, *one_task).stdout
+    [figure] = json.loads(call(main, *one_task, "--json").stdout)["by_tag"]
     assert (figure["tag"], figure["passed"]) == ("price", 0.5)
 
 

@@ -34,10 +34,8 @@ POINTS_PER_INCH = 72
 HEADER_BYTES = 1024
 PDF_MARK = b"%PDF-"
 
-_PASSWORD_ERROR, _SECURITY_ERROR = (
-    4,
-    5,
-)  # FPDF_ERR_PASSWORD and FPDF_ERR_SECURITY in fpdfview.h
+_PASSWORD_ERROR = 4  # FPDF_ERR_PASSWORD in fpdfview.h
+_SECURITY_ERROR = 5  # FPDF_ERR_SECURITY
 # Shorter texts may be formulas. In Latin letters, a third are vowels in every language.
 _MIN_JUDGED_CHARS = 60
 _LEAST_WORDS_SHARE = 0.35
@@ -73,21 +71,18 @@ def render_pages(data: bytes, settings: RenderSettings) -> RenderedPdf:
         page_count = len(document)
         pages_to_read = min(page_count, max(settings.max_image_pages, settings.max_text_pages))
         pages = [_render_page(document, index, settings) for index in range(pages_to_read)]
-    readable = [page for page in pages if page is not None]
-    if pages and not readable:
+    unreadable = tuple(number for number, page in enumerate(pages, 1) if page.text is None)
+    if pages and len(unreadable) == len(pages):
         raise DocumentError("PDF is damaged: none of its pages can be read")
     text_page_count = min(page_count, settings.max_text_pages)
     return RenderedPdf(
-        images=tuple(page.image for page in readable if page.image is not None),
-        text=_join_texts(
-            [None if page is None else page.text for page in pages[:text_page_count]],
-            page_count,
-        ),
+        images=tuple(page.image for page in pages if page.image is not None),
+        text=_join_texts([page.text for page in pages[:text_page_count]], page_count),
         page_count=page_count,
         text_page_count=text_page_count,
-        unreadable_pages=tuple(number for number, page in enumerate(pages, 1) if page is None),
-        hidden_text="\n".join(page.hidden_text for page in readable if page.hidden_text),
-        missing_scripts=tuple(sorted({name for page in readable for name in page.missing})),
+        unreadable_pages=unreadable,
+        hidden_text="\n".join(page.hidden_text for page in pages if page.hidden_text),
+        missing_scripts=tuple(sorted({name for page in pages for name in page.missing})),
     )
 
 
@@ -214,16 +209,16 @@ def _describe_refusal(error_code: int | None) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Page:
-    text: str
-    hidden_text: str
-    image: bytes | None
+    """The text and image of a page; a damaged one has neither, not even an empty text."""
+
+    text: str | None = None
+    hidden_text: str = ""
+    image: bytes | None = None
     missing: tuple[str, ...] = ()
 
 
-def _render_page(
-    document: pypdfium2.PdfDocument, index: int, settings: RenderSettings
-) -> _Page | None:
-    """Return a page's text and image, where they are wanted; ``None`` for a damaged page."""
+def _render_page(document: pypdfium2.PdfDocument, index: int, settings: RenderSettings) -> _Page:
+    """Return a page's text and image, where they are wanted."""
     import pypdfium2
 
     try:
@@ -236,7 +231,7 @@ def _render_page(
             image = None if missing else _draw(page, settings)
         page.close()
     except pypdfium2.PdfiumError:
-        return None
+        return _Page()
     return _Page(_clean_text(words.text), _clean_text(words.hidden), image, missing)
 
 
@@ -299,10 +294,5 @@ async def render_pdf(
     Raises:
         DocumentError: not a PDF, encrypted, damaged, or too slow to read.
     """
-    settings = RenderSettings(
-        max_image_pages,
-        max_text_pages,
-        dpi,
-        jpeg_quality,
-    )
+    settings = RenderSettings(max_image_pages, max_text_pages, dpi, jpeg_quality)
     return await run_in_worker(render_pages, data, settings, timeout_s=timeout_s)

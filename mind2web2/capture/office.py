@@ -216,11 +216,11 @@ def _sheets_html(workbook: Any, is_large: bool) -> Iterator[str]:
         if sheet.sheet_state != "visible":
             continue
         yield f"<h2>{html.escape(sheet.title)}</h2><table>"
-        layout = None
+        layout = _Layout()
         if is_large:
             sheet.reset_dimensions()  # a file may claim any size
         else:
-            layout = _Layout(sheet)
+            layout.read(sheet)
         yield from _rows_html(sheet, layout)
         yield "</table>"
 
@@ -228,7 +228,14 @@ def _sheets_html(workbook: Any, is_large: bool) -> Iterator[str]:
 class _Layout:
     """The hidden rows and columns of a sheet, and its merged cells."""
 
-    def __init__(self, sheet: Any) -> None:
+    def __init__(self) -> None:
+        self.hidden_rows: set[int] = set()
+        self.hidden_columns: set[int] = set()
+        self.spans: dict[tuple[int, int], tuple[int, int]] = {}
+        self.covered: set[tuple[int, int]] = set()
+
+    def read(self, sheet: Any) -> None:
+        """Note what is hidden and merged in a sheet."""
         self.hidden_rows = {number for number, row in sheet.row_dimensions.items() if row.hidden}
         self.hidden_columns = {
             number
@@ -236,8 +243,6 @@ class _Layout:
             if column.hidden and column.min
             for number in range(column.min, min(column.max, sheet.max_column) + 1)
         }
-        self.spans: dict[tuple[int, int], tuple[int, int]] = {}
-        self.covered: set[tuple[int, int]] = set()
         for area in sheet.merged_cells.ranges:
             rows = range(area.min_row, min(area.max_row, sheet.max_row) + 1)
             columns = range(area.min_col, min(area.max_col, sheet.max_column) + 1)
@@ -255,14 +260,14 @@ class _Layout:
         return column not in self.hidden_columns and not is_covered
 
 
-def _rows_html(sheet: Any, layout: _Layout | None) -> Iterator[str]:
+def _rows_html(sheet: Any, layout: _Layout) -> Iterator[str]:
     is_first = True
     for number, row in enumerate(sheet.iter_rows(), 1):
-        if layout is not None and number in layout.hidden_rows:
+        if number in layout.hidden_rows:
             continue
         cells = []
         for column, cell in enumerate(row, 1):
-            if layout is None or layout.shows(number, column):
+            if layout.shows(number, column):
                 cells.append((column, cell))
         filled = [cell.value for _, cell in cells if cell.value is not None]
         if not filled:
@@ -277,10 +282,8 @@ def _rows_html(sheet: Any, layout: _Layout | None) -> Iterator[str]:
         yield line
 
 
-def _cell_html(tag: str, cell: Any, layout: _Layout | None, place: tuple[int, int]) -> str:
-    rows, columns = 1, 1
-    if layout is not None:
-        rows, columns = layout.spans.get(place, (1, 1))
+def _cell_html(tag: str, cell: Any, layout: _Layout, place: tuple[int, int]) -> str:
+    rows, columns = layout.spans.get(place, (1, 1))
     span = ""
     if rows > 1:
         span += f" rowspan={rows}"

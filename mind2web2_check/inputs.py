@@ -118,7 +118,7 @@ def _as_text(data: bytes, name: str) -> str:
     if data.startswith(b"%PDF"):
         return pdf_markdown(data)
     if data.startswith(b"PK\3\4"):
-        return html_text(FetchedDocument(name, 200, "", data).office_text())
+        return html_text(FetchedDocument(name, "", data).office_text())
     head = data[:_SNIFFED_BYTES]
     is_named = name.lower().endswith((".html", ".htm"))
     if b"\0" in head and not head.startswith((b"\xff\xfe", b"\xfe\xff")):
@@ -127,7 +127,7 @@ def _as_text(data: bytes, name: str) -> str:
         raise UsageError(f"it is not a {name[-4:].lstrip('.').upper()} file")
     declared = _CHARSET.search(head) if is_named or _HTML_START.match(data) else None
     charset = f"; charset={declared[1].decode('latin-1')}" if declared else ""
-    text = FetchedDocument(name, 200, f"text/html{charset}", data).text()
+    text = FetchedDocument(name, f"text/html{charset}", data).text()
     if is_named or _HTML_START.match(text[:_SNIFFED_BYTES].encode()):
         return html_text(text)
     return _HTML_BLOCKS.sub(_as_markdown, _with_footnotes(text))

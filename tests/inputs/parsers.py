@@ -274,7 +274,7 @@ def _read_meta(content: bytes, folder: Path) -> None:
 def _read_document(content: bytes, _: Path) -> None:
     head, _, body = content.partition(b"\n")
     header = head.decode("latin-1")
-    document = FetchedDocument("http://a.example/x", 200, header, body, file_name_of(header))
+    document = FetchedDocument("http://a.example/x", header, body, file_name_of(header))
     document.kind()
     document.text().encode("utf-8", "surrogatepass")
     is_attachment(header)

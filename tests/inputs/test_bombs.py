@@ -105,11 +105,10 @@ def test_a_url_of_megabytes_is_read():
 
 def kinds_of_documents():
     """Tell the kind of responses with endless headers or a beginning like HTML's."""
-    comments = FetchedDocument("http://a.example", 200, "", b"<!-- -->" * 500, "")
+    comments = FetchedDocument("http://a.example", "", b"<!-- -->" * 500, "")
     header = "text/plain" + repeated("; a", 500_000)
     text = FetchedDocument(
         "http://a.example",
-        200,
         "text/plain; charset=punycode",
         b"a" * 1_000_000 + b"-b",
         "",
@@ -126,7 +125,7 @@ def test_headers_and_comments_without_end_are_read():
 def text_of_large_html():
     """Read 100 MB of HTML that a server declares as text."""
     body = b"<!doctype html>" + b"<p>line</p>" * (100 * 1024**2 // 11)
-    document = FetchedDocument("http://a.example", 200, "text/plain", body, "")
+    document = FetchedDocument("http://a.example", "text/plain", body, "")
     return document.kind(), len(document.text()) == len(body)
 
 

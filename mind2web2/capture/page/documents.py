@@ -94,7 +94,6 @@ class FetchedDocument:
     """
 
     url: str
-    status: int
     content_type: str
     body: bytes
     file_name: str = ""

@@ -253,7 +253,6 @@ class Navigation:
         body, is_cut = await self._body(event)
         file = FetchedDocument(
             document.url,
-            document.status or 0,
             document.content_type,
             body,
             file_name_of(document.disposition),
@@ -283,9 +282,7 @@ class Navigation:
                 file = replace(file, error=error)
             else:
                 document.missing = shown.notes
-                await self._fulfill(
-                    event, document.status or 200, _OFFICE_HEADERS, shown.html.encode()
-                )
+                await self._fulfill(event, _OFFICE_HEADERS, shown.html.encode())
                 return
         document.file = file
         await self._fail(event)
@@ -309,7 +306,7 @@ class Navigation:
     async def _show_as_utf8(self, event: PausedRequest) -> None:
         body, _ = await self._body(event)
         declared = f"{media_type_of(self.document.content_type)}; charset=utf-8"
-        file = FetchedDocument(self.document.url, self.document.status or 200, declared, body)
+        file = FetchedDocument(self.document.url, declared, body)
         await self._show_as_html(event, file)
 
     async def _show_as_html(self, event: PausedRequest, file: FetchedDocument) -> None:
@@ -332,13 +329,11 @@ class Navigation:
             and "charset" in file.content_type
         ):
             declared = f"text/html;{file.content_type.partition(';')[2]}"
-        status = self.document.status or 200
-        await self._fulfill(event, status, {**other_headers, "content-type": declared}, file.body)
+        await self._fulfill(event, {**other_headers, "content-type": declared}, file.body)
 
     async def _fulfill(
         self,
         event: PausedRequest,
-        status: int,
         headers: Mapping[str, str],
         body: bytes,
     ) -> None:
@@ -346,7 +341,7 @@ class Navigation:
             self._session,
             "Fetch.fulfillRequest",
             requestId=event["requestId"],
-            responseCode=status,
+            responseCode=event["responseStatusCode"],
             responseHeaders=[{"name": name, "value": value} for name, value in headers.items()],
             body=(await asyncio.to_thread(base64.b64encode, body)).decode(),
         )

@@ -15,7 +15,7 @@ HTML = b"<!doctype html><title>Landing page</title><p>Download the report below.
 
 def document(body, content_type="", file_name=""):
     """Return a response to a made-up address."""
-    return FetchedDocument("https://a.example/x.pdf", 200, content_type, body, file_name)
+    return FetchedDocument("https://a.example/x.pdf", content_type, body, file_name)
 
 
 @pytest.mark.parametrize(

@@ -310,10 +310,9 @@ def _leaf_record(
     place: LeafPlace,
 ) -> LeafRecord:
     leaf = place.leaf
-    evidence = leaf.evidence
-    votes = [vote for group in (evidence.vote_groups() if evidence else ()) for vote in group]
+    votes = [vote for group in leaf.grounds.vote_groups() for vote in group]
     opinions = [vote.supported for vote in votes if not vote.declined]
-    checks = evidence.pages if evidence else ()
+    checks = leaf.grounds.pages
     supporting = [check.url for check in checks if check.outcome == "supported"]
     facts = claim_facts(leaf)
     quotation = next(
@@ -332,7 +331,7 @@ def _leaf_record(
         tags=tuple(place.tags),
         critical=leaf.critical,
         verdict=leaf.status,
-        decided_by=None if evidence is None else evidence.decided_by,
+        decided_by=None if leaf.evidence is None else leaf.evidence.decided_by,
         votes_for=opinions.count(True),
         votes_against=opinions.count(False),
         quotation=quotation,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, TypedDict
 
@@ -85,18 +85,17 @@ class CitationList(TypedDict):
 def citations_as_json(
     agent_name: str,
     task_id: str,
-    urls_by_answer: Mapping[str, Iterable[str]],
+    urls_by_answer: Mapping[str, Sequence[str]],
     pages: CacheFileSys,
 ) -> CitationList:
     """Return the list of a task's citations (file-layouts.md), each page under one spelling."""
     names = sorted(urls_by_answer, key=natural_key)
-    urls_by_name = {name: list(urls_by_answer[name]) for name in names}
-    spellings = one_spelling_each(url for urls in urls_by_name.values() for url in urls)
+    spellings = one_spelling_each(url for name in names for url in urls_by_answer[name])
     by_page = {lookup_key(url): url for url in spellings}
     urls = sorted(spellings, key=lambda url: (url.lower(), url))
     answers: dict[str, list[str]] = {url: [] for url in urls}
-    for name, cited in urls_by_name.items():
-        for url in dict.fromkeys(by_page.get(lookup_key(url)) for url in cited):
+    for name in names:
+        for url in dict.fromkeys(by_page.get(lookup_key(url)) for url in urls_by_answer[name]):
             if url is not None:
                 answers[url].append(name)
     kinds = {url: kind for url in urls if (kind := pages.has(url)) is not None}
@@ -115,7 +114,7 @@ def citations_as_json(
 def write_citations(
     agent_folder: Path,
     task_id: str,
-    urls_by_answer: Mapping[str, Iterable[str]],
+    urls_by_answer: Mapping[str, Sequence[str]],
     pages: CacheFileSys,
 ) -> None:
     """Replace the list of a task's citations, with the kinds of the stored pages.

@@ -20,7 +20,7 @@ from mind2web2.results.known_answers import (
     task_answers,
 )
 from mind2web2.results.result_file import JudgeUsage, ResultFile
-from mind2web2.results.scored_answer import ScoredAnswer
+from mind2web2.results.scored_answer import ScoredAnswer, scored_by_judge
 from mind2web2.results.stored_results import (
     answer_results_dir,
     latest_result,
@@ -159,14 +159,11 @@ def answer_rows(agent: str, root: Path) -> Iterator[AnswerRecord]:
 
 def leaf_rows(agent: str, root: Path) -> Iterator[LeafRecord]:
     """Yield the leaves of an agent's newest results; one result is in memory at a time."""
-    left_out = {
-        (answer.task_id, answer.answer_name)
-        for answer in agent_answers(root, agent)
-        if answer.reason is not None
-    }
+    # A stored result may not count, as where the answer was emptied or removed since.
+    judged = {answer.place for answer in scored_by_judge(agent_answers(root, agent))}
     for task_id, name, loaded in latest_results(root, agent):
         content = loaded.unchanged()
-        if (task_id, name) not in left_out:
+        if (task_id, name) in judged:
             yield from leaf_records(agent, task_id, name, content)
 
 

@@ -33,6 +33,7 @@ from mind2web2.results.scored_answer import (
     ResultFacts,
     ScoredAnswer,
     result_facts,
+    scored_by_judge,
 )
 from mind2web2.results.stored_results import (
     LoadedResult,
@@ -196,9 +197,9 @@ class Catalog:
         return default_barred().sources_of(text, result.judged_pages(), pages)
 
     def _results(self, task: str | None = None) -> Iterator[tuple[AnswerKey, ResultFile]]:
-        """Yield all results that are shown, or those of one task."""
+        """Yield all results that count, or those of one task."""
         for agent in self.agents():
-            for answer in self.answers(agent):
+            for answer in scored_by_judge(self.answers(agent)):
                 key = AnswerKey.of(agent, answer)
                 result = self.result(key) if task in (None, key.task) else None
                 if result is not None:

@@ -20,6 +20,8 @@ from mind2web2.bridges.tables import (
 )
 from mind2web2.cli import evaluate_main, main
 from mind2web2.errors import UsageError
+from mind2web2.utils.path_config import PathConfig
+from mind2web2.viewer.catalog import Catalog
 
 
 @pytest.fixture(scope="module")
@@ -110,6 +112,25 @@ def test_results_are_read_one_after_another(root, tmp_path):
         if folder.is_dir() and folder.name != first:
             shutil.rmtree(folder)
     assert {row.task_id for row in rows} == {first}
+
+
+def test_leaves_of_answers_that_are_empty_or_gone_now_do_not_count(root, tmp_path):
+    shutil.copytree(root, tmp_path / "eval_results")
+    folder = tmp_path / "eval_results/example/museum_saturday"
+    changes = {
+        "answer_1": {"score": 0, "status": "failed", "reason": "the agent gave an empty answer"},
+        "answer_2": {"score": None, "status": "removed"},
+    }
+    entries = []
+    for answer, change in changes.items():
+        (result,) = (folder / answer / "results").iterdir()
+        names = {"answer_name": f"{answer}.md", "earlier_result": result.name}
+        entries.append({**names, "success": False, **change})
+    (folder / "unscored.json").write_text(json.dumps(entries))
+    rows = leaf_rows("example", tmp_path / "eval_results")
+    assert {row.run for row in rows if row.task_id == "museum_saturday"} == {3}
+    shown = Catalog(PathConfig(tmp_path)).leaves("museum_saturday")
+    assert shown["results"] == 1
 
 
 FORMULAS = [

@@ -186,7 +186,7 @@ def without_texts(record: Record) -> Record:
 
 
 def _digest(text: str) -> str:
-    return hashlib.sha256(text.encode()).hexdigest()[:12]
+    return hashlib.sha256(text.encode(errors="surrogatepass")).hexdigest()[:12]
 
 
 def write_table(path: Path, records: Iterable[Record], kind: type[Record]) -> int:
@@ -212,7 +212,7 @@ def write_table(path: Path, records: Iterable[Record], kind: type[Record]) -> in
 def _write_csv(file: BinaryIO, kind: type[Record], rows: Iterable[Row]) -> int:
     columns = [field.name for field in fields(kind)]
     # Excel takes a file without the mark for one of another encoding.
-    text = io.TextIOWrapper(file, encoding="utf-8-sig", newline="")
+    text = io.TextIOWrapper(file, encoding="utf-8-sig", errors="backslashreplace", newline="")
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(columns)
     count = 0
@@ -230,7 +230,9 @@ def _write_lines(
 ) -> int:
     count = 0
     for row in rows:
-        file.write((json.dumps(row, ensure_ascii=False) + "\n").encode())
+        line = json.dumps(row, ensure_ascii=False) + "\n"
+        # A judge's half surrogate becomes its JSON escape.
+        file.write(line.encode("utf-8", "backslashreplace"))
         count += 1
     return count
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import logging
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -67,6 +68,7 @@ class TaskFacts:
             return
         path = self.folder / FACTS_NAME
         try:
-            write_whole(path, _Content(results=self._used).model_dump_json())
+            # Through json: a result may have half a surrogate, which pydantic refuses to write.
+            write_whole(path, json.dumps(_Content(results=self._used).model_dump(mode="json")))
         except OSError as error:
             raise ResultWriteError.at(path, error) from error

@@ -155,6 +155,16 @@ def test_a_text_is_not_a_formula_in_csv(root, tmp_path, text, cell):
     assert row["cost_usd"] == "-0.5"
 
 
+@pytest.mark.parametrize("name", ["leaves.csv", "leaves.jsonl"])
+def test_half_a_surrogate_is_written_as_its_escape(root, tmp_path, name):
+    """Scripts and judges return such texts."""
+    row = replace(
+        next(leaf_rows("example", root)), leaf="\ud800", tags=("\ud800",), claim="a\ud83d"
+    )
+    assert write_table(tmp_path / name, [row, without_texts(row)], LeafRecord) == 2
+    assert "a\\ud83d" in (tmp_path / name).read_text("utf-8")
+
+
 def test_an_anonymous_table_has_no_texts(root, tmp_path):
     export(root, tmp_path / "named.jsonl")
     export(root, tmp_path / "leaves.jsonl", "--anonymous")

@@ -1,6 +1,7 @@
 """The facts that results of any tool state about their making and verdicts."""
 
 import asyncio
+import json
 
 import pytest
 from evaluations import PAGE, started, stored
@@ -12,6 +13,7 @@ from scripted_judge import ScriptedJudge
 from mind2web2.results.claim_facts import ClaimFacts
 from mind2web2.results.result_file import ResultFile
 from mind2web2.results.scored_answer import ResultFacts, result_facts
+from mind2web2.results.task_facts import TaskFacts
 
 PASSED, FAILED = {"score": 1.0, "status": "passed"}, {"score": 0.0, "status": "failed"}
 FLAG = {"kind": "instruction", "excerpt": "x"}
@@ -317,3 +319,14 @@ def test_no_content_makes_it_fail(content):
     """Any tool may have written a result; malformed fields say nothing."""
     found = result_facts(ResultFile.of(content))
     assert all(isinstance(claim, ClaimFacts) for claim in found.claims)
+
+
+def test_facts_with_half_a_surrogate_are_written(tmp_path):
+    """A judge's server may report such a name."""
+    path = tmp_path / "answer_1/results/20250714_120000_answer_1.md.json"
+    path.parent.mkdir(parents=True)
+    path.write_text(json.dumps({"final_score": 1, "judge_model": "\ud800"}))
+    for _ in range(2):
+        facts = TaskFacts(tmp_path)
+        assert facts.answer(path).judge_model == "\ud800"
+        facts.write()

@@ -5,7 +5,9 @@ from __future__ import annotations
 import re
 import unicodedata
 from dataclasses import dataclass
-from urllib.parse import unquote, urlsplit
+from urllib.parse import unquote
+
+from mind2web2.urls.parts import host_of, split_url
 
 _NEW_ID = r"\d{2}(?:0[1-9]|1[0-2])\.\d{4,5}"
 _OLD_ID = r"[a-z]+(?:-[a-z]+)?(?:\.[a-z]{2})?/\d{2}(?:0[1-9]|1[0-2])\d{3}"
@@ -49,11 +51,8 @@ def id_from_pdf_link(link: str) -> ArxivId | None:
 
 
 def _id_from_link(link: str, kinds: set[str]) -> ArxivId | None:
-    try:
-        parts = urlsplit(link if "://" in link else f"https://{link}")
-        host = parts.hostname or ""
-    except ValueError:
-        return None
+    parts = split_url(link if "://" in link else f"https://{link}")
+    host = host_of(link)
     kind, _, rest = unquote(parts.path).lstrip("/").partition("/")
     if parts.scheme not in {"http", "https"} or not _HOST.fullmatch(host) or kind not in kinds:
         return None

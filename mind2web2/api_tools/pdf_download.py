@@ -54,7 +54,7 @@ async def download(
     Raises:
         CaptureError: no whole answer within the bounds; the text names the URL and the reason.
     """
-    if not _is_web_address(url):
+    if not is_web_address(url):
         raise CaptureError(f"cannot download {' '.join(url.split())}: not an http or https address")
     try:
         async with asyncio.timeout(timeout_s):
@@ -133,7 +133,8 @@ def _lasting_reason(session: ProxySession) -> str | None:
     )
 
 
-def _is_web_address(url: str) -> bool:
+def is_web_address(url: str) -> bool:
+    """Tell whether a URL is an http or https address of a host."""
     return split_url(url).scheme in {"http", "https"} and host_of(url) != ""
 
 

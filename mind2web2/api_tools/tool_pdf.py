@@ -10,14 +10,14 @@ import base64
 import logging
 from io import BytesIO
 from pathlib import Path
-from urllib.parse import urlsplit
 
 from mind2web2.api_tools.arxiv_papers import id_from_pdf_link
-from mind2web2.api_tools.pdf_download import MAX_DOWNLOAD_BYTES, PASSING, download
+from mind2web2.api_tools.pdf_download import MAX_DOWNLOAD_BYTES, PASSING, download, is_web_address
 from mind2web2.api_tools.surroundings import surroundings
 from mind2web2.capture.models import RenderedPdf
 from mind2web2.capture.pdf import HEADER_BYTES, looks_like_pdf, render_pdf
 from mind2web2.errors import CaptureError, DocumentError, WorkerError
+from mind2web2.urls.parts import split_url
 from mind2web2.utils.api_misuse import checked_call, script_api
 
 __all__ = ["PDFParser", "RenderedPdf", "is_pdf", "render_pdf"]
@@ -80,11 +80,7 @@ async def is_pdf(url: str, logger: logging.Logger | None = None) -> bool:
 
 
 def _path_ends_in_pdf(url: str) -> bool:
-    try:
-        parts = urlsplit(url)
-    except ValueError:
-        return False
-    return parts.scheme in {"http", "https"} and parts.path.lower().endswith(".pdf")
+    return is_web_address(url) and split_url(url).path.lower().endswith(".pdf")
 
 
 async def _load(source: Source) -> bytes:

@@ -17,7 +17,6 @@ DEFAULT_REST_S = 5.0
 class _Host:
     turns: asyncio.Semaphore
     rests_until: float = 0.0
-    users: int = 0
 
 
 class HostTurns:
@@ -30,21 +29,18 @@ class HostTurns:
     @asynccontextmanager
     async def turn(self, host: str) -> AsyncIterator[None]:
         """Wait for a turn at the host, and until it has rested, and hold the turn."""
-        state = self._hosts.setdefault(host, _Host(asyncio.Semaphore(self._max_pages_per_host)))
-        state.users += 1
-        try:
-            async with state.turns:
-                # Other captures may have extended the pause.
-                while (rest_s := state.rests_until - time.monotonic()) > 0:  # noqa: ASYNC110 - not polling
-                    await asyncio.sleep(rest_s)
-                yield
-        finally:
-            state.users -= 1
-            if state.users == 0 and state.rests_until <= time.monotonic():
-                self._hosts.pop(host, None)
+        state = self._state_of(host)
+        async with state.turns:
+            # Other captures may have extended the pause.
+            while (rest_s := state.rests_until - time.monotonic()) > 0:  # noqa: ASYNC110 - not polling
+                await asyncio.sleep(rest_s)
+            yield
 
     def rest(self, host: str, seconds: float | None) -> None:
         """Send the host no request for so long, ``DEFAULT_REST_S`` where it named no time."""
         wanted_s = DEFAULT_REST_S if seconds is None else min(seconds, MAX_REST_S)
-        state = self._hosts.setdefault(host, _Host(asyncio.Semaphore(self._max_pages_per_host)))
+        state = self._state_of(host)
         state.rests_until = max(state.rests_until, time.monotonic() + wanted_s)
+
+    def _state_of(self, host: str) -> _Host:
+        return self._hosts.setdefault(host, _Host(asyncio.Semaphore(self._max_pages_per_host)))

@@ -44,20 +44,10 @@ class SocksReply(IntEnum):
     SUCCEEDED = 0
     NOT_ALLOWED = 2
     HOST_UNREACHABLE = 4
-    COMMAND_NOT_SUPPORTED = 7
-    ADDRESS_TYPE_NOT_SUPPORTED = 8
 
 
 class SocksError(Exception):
-    """A client that does not speak the protocol, or asks for what is not offered.
-
-    Args:
-        reply: for the client; ``None`` where it would not understand.
-    """
-
-    def __init__(self, reason: str, reply: SocksReply | None = None) -> None:
-        super().__init__(reason)
-        self.reply = reply
+    """A client that does not speak the protocol, or asks for what is not offered."""
 
 
 async def read_request(
@@ -83,7 +73,7 @@ async def read_request(
     host = await _read_host(reader, address_type)
     port = int.from_bytes(await reader.readexactly(2), "big")
     if command != _CONNECT:
-        raise SocksError(f"command {command} is not offered", SocksReply.COMMAND_NOT_SUPPORTED)
+        raise SocksError(f"command {command} is not offered")
     return host, port
 
 
@@ -101,10 +91,7 @@ async def _read_host(reader: asyncio.StreamReader, address_type: int) -> str:
     if address_type == _IPV6:
         return str(IPv6Address(await reader.readexactly(16)))
     if address_type != _DOMAIN:
-        raise SocksError(
-            f"address type {address_type} is unknown",
-            SocksReply.ADDRESS_TYPE_NOT_SUPPORTED,
-        )
+        raise SocksError(f"address type {address_type} is unknown")
     (length,) = await reader.readexactly(1)
     # The check of the host refuses a name that is not ASCII.
     return (await reader.readexactly(length)).decode("ascii", "backslashreplace")
@@ -269,8 +256,6 @@ class ProxySession:
             await self._serve_request(reader, writer, host, port)
         except SocksError as error:
             log.debug("client of the proxy turned away reason=%s", error)
-            if error.reply is not None:
-                write_reply(writer, error.reply)
             writer.close()
         except (EOFError, OSError) as error:  # a timeout is an OSError as well
             log.debug(

@@ -131,10 +131,11 @@ class PageObservation:
     def heading(self) -> str:
         """Return the first heading in the same way, or a short first line."""
         lines = [line for line in self.text[:5000].splitlines() if line.strip()]
-        headings = [line for line in lines if line.startswith("#")]
-        opening = (headings or lines or [""])[0]
-        if headings or len(opening) <= _LONGEST_HEADING:
-            return plain(opening)
+        for line in lines:
+            if line.startswith("#"):
+                return plain(line)
+        if lines and len(lines[0]) <= _LONGEST_HEADING:
+            return plain(lines[0])
         return ""
 
     @cached_property
@@ -163,6 +164,11 @@ class PageObservation:
         return [plain(line) for line in self.text.splitlines() if len(line) <= _LONGEST_HEADING]
 
     @property
+    def has_error_status(self) -> bool:
+        """Tell whether the server answered with an error."""
+        return self.status is not None and self.status >= 400
+
+    @property
     def is_html(self) -> bool:
         """Tell whether there is a page with a layout, and not a file shown as text."""
         return self.content_type is None or "html" in self.content_type.lower()
@@ -178,7 +184,7 @@ def signs_of_trouble(observed: PageObservation) -> tuple[Trouble, ...]:
     The details are in our own words, as a page's words could deceive a reader.
     """
     troubles: list[Trouble] = []
-    if observed.status is not None and observed.status >= 400:
+    if observed.has_error_status:
         kind: TroubleKind = "refusal" if observed.status in _REFUSALS else "http_error"
         troubles.append(Trouble(kind=kind, detail=f"HTTP status {observed.status}"))
     if observed.certificate_error:
@@ -212,7 +218,7 @@ def _of_content(observed: PageObservation) -> list[Trouble]:
     login = _login_wall(observed)
     if login is not None:
         return [Trouble(kind="login_wall", detail=login)]
-    if (observed.status or 200) < 400:
+    if not observed.has_error_status:
         lost = _soft_404(observed)
         if lost is not None:
             return [Trouble(kind="soft_404", detail=lost)]
@@ -239,7 +245,7 @@ def _challenger(observed: PageObservation) -> str | None:
         return "asks for a proof that the visitor is human, or blocks it"
     if has_widget and _is_mere_widget(observed):
         return "shows a captcha and little else"
-    if (observed.status or 200) < 400 and _is_refused(observed):
+    if not observed.has_error_status and _is_refused(observed):
         return "refuses to serve the visitor"
     return None
 

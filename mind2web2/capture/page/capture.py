@@ -50,8 +50,6 @@ _MAX_CHANGES = 12
 _SHARE_WHEN_INCOMPLETE = 0.3
 # Enough to recognise the kind of page.
 _OBSERVED_CHARS = 20_000
-# Names of overlays that hide more than the page shows.
-_BARRING_WALLS = ("paywall", "login wall")
 # A request for consent is still there if this share of its words is; its form may differ.
 _SHARE_STILL_SHOWN = 0.7
 _NOTHING_CHARS = 20
@@ -352,12 +350,13 @@ class _PageReader:
         return await self._visit.rest(page_time_s, _REST_LIMIT_S)
 
     def _note_bounds(self, scrolled: Scrolled | None, unfolded: Unfolded | None) -> None:
-        if scrolled and scrolled.is_endless:
-            self._seen.notes.append("the page grows without end and was scrolled up to a bound")
-        if scrolled and scrolled.is_cut:
-            self._note_missing(
-                "the page goes on below the part that could be scrolled through in time"
-            )
+        if scrolled is not None:
+            if scrolled.is_endless:
+                self._seen.notes.append("the page grows without end and was scrolled up to a bound")
+            if scrolled.is_cut:
+                self._note_missing(
+                    "the page goes on below the part that could be scrolled through in time"
+                )
         if unfolded and unfolded.is_cut:
             bounds = f" ({'; '.join(unfolded.notes)})" if unfolded.notes else ""
             self._note_missing(f"not all sections could be unfolded{bounds}")
@@ -386,7 +385,6 @@ class _PageReader:
             *([] if self._visit.is_complete else self._visit.notes),
             *self._missing,
         ]
-        names = {wall.partition(":")[0] for wall in self._cleared.walls}
         self._seen.troubles += signs_of_trouble(
             PageObservation(
                 requested_url=self._url,
@@ -400,7 +398,7 @@ class _PageReader:
                 password_fields=reading.text.password_fields if reading.text else 0,
                 markers=state.marks if state else (),
                 consent_only=self._still_asks(reading),
-                walls=tuple(wall for wall in _BARRING_WALLS if wall in names),
+                walls=tuple(wall.partition(":")[0] for wall in self._cleared.walls),
                 missing_because="; ".join(missing) or None,
                 certificate_error=self._certificate_error,
                 frames=reading.frames,

@@ -88,10 +88,9 @@ def application(scorer: Scorer, token: str | None = None) -> Starlette:
 
     async def health(request: Request) -> Response:
         _check_host(request, token)
-        return _Reply(
-            {"status": "ok" if scorer.is_open else "stopping"},
-            200 if scorer.is_open else 503,
-        )
+        if scorer.is_open:
+            return _Reply({"status": "ok"})
+        return _Reply({"status": "stopping"}, 503)
 
     def guarded(
         handle: Callable[[Request], Awaitable[Response]],

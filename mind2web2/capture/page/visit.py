@@ -503,17 +503,9 @@ class Visit:
 
     def _on_dialog(self, dialog: Dialog) -> None:
         self._dialogs += 1
-        self._in_background(self._dismiss(dialog))
+        self._in_background(_unless_gone(dialog.dismiss))
         if self._dialogs == _MAX_DIALOGS:
             self._in_background(self.stop_scripts())
-
-    async def _dismiss(self, dialog: Dialog) -> None:
-        from patchright.async_api import Error
-
-        try:
-            await dialog.dismiss()
-        except Error as error:
-            log.debug("dialog is gone reason=%s", error.message)
 
     def _on_crash(self, _page: Page) -> None:
         reason = "the page crashed its process"
@@ -534,10 +526,8 @@ class Visit:
             and request.frame == self.page.main_frame
             and not self._has_file()
         ):
-            asked, document = (
-                url.partition("#")[0] for url in (request.url, self.navigation.document.url)
-            )
-            is_the_document = asked == document
+            document = self.navigation.document.url.partition("#")[0]
+            is_the_document = request.url.partition("#")[0] == document
             failure = request.failure or ""
             if is_the_document and "ABORTED" not in failure:
                 # Another try would bring the same bytes where these could not be decoded.
@@ -550,20 +540,22 @@ class Visit:
 
     def _on_other_page(self, page: Page) -> None:
         if page is not self.page:
-            self._in_background(self._close_other(page))
-
-    async def _close_other(self, page: Page) -> None:
-        from patchright.async_api import Error
-
-        try:
-            await page.close()
-        except Error as error:
-            log.debug("pop-up is gone reason=%s", error.message)
+            self._in_background(_unless_gone(page.close))
 
     def _in_background(self, work: Coroutine[Any, Any, None]) -> None:
         task = asyncio.create_task(work)
         self._background.add(task)
         task.add_done_callback(self._background.discard)
+
+
+async def _unless_gone(end: Callable[[], Awaitable[None]]) -> None:
+    """End a dialog or a pop-up, which may have ended by itself."""
+    from patchright.async_api import Error
+
+    try:
+        await end()
+    except Error as error:
+        log.debug("dialog or pop-up is gone reason=%s", error.message)
 
 
 class PageClock:

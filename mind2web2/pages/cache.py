@@ -282,8 +282,8 @@ class CacheFileSys:
             return None
         # Before the files are read: if they are replaced meanwhile, the next call reads them again.
         state = stored.state
-        known = self._digests.get(url)
-        if state is None or known is None or known[0] != state:
+        known = self._digests.get(url, (None, None))
+        if state is None or known[0] != state:
             known = self._digests[url] = (state, self._digest_of(stored))
         return known[1]
 

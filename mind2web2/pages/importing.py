@@ -10,7 +10,7 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from mind2web2.capture.models import CapturedPage, CaptureRecord
+from mind2web2.capture.models import CapturedPage, CaptureRecord, PageKind, Trouble
 from mind2web2.capture.pdf import looks_like_pdf
 from mind2web2.capture.quality import PageObservation, signs_of_trouble
 from mind2web2.errors import DocumentError, UsageError
@@ -57,22 +57,27 @@ class FoundPage:
 
     def captured(self, source: str) -> CapturedPage:
         """Return the page as if it had been captured, with its source in the record."""
-        text = self.text or ""
-        seen = PageObservation(
-            requested_url=self.url,
-            final_url=self.url,
-            status=self.status,
-            text=text,
-            text_chars=len(text),
-        )
+        kind: PageKind = "pdf"
+        troubles: tuple[Trouble, ...] = ()
+        if self.pdf is None:
+            kind = "web"
+            text = self.text or ""
+            seen = PageObservation(
+                requested_url=self.url,
+                final_url=self.url,
+                status=self.status,
+                text=text,
+                text_chars=len(text),
+            )
+            troubles = signs_of_trouble(seen)
         record = CaptureRecord(
             requested_url=self.url,
             final_url=self.url,
-            kind="web" if self.pdf is None else "pdf",
+            kind=kind,
             captured_at=self.fetched_at or datetime.now(UTC).isoformat(timespec="seconds"),
             imported_from=source,
             status=self.status,
-            troubles=signs_of_trouble(seen) if self.pdf is None else (),
+            troubles=troubles,
         )
         return CapturedPage(record, text=self.text, screenshot=self.screenshot, pdf=self.pdf)
 
@@ -213,9 +218,11 @@ def _json_page(place: str, line: _PageLine, folder: Path) -> FoundPage:
         raise ValueError(f"url is not an http or https address: {line.url[:200]!r}")
     if (line.text is None) == (line.pdf is None):
         raise ValueError("has neither text nor pdf, or both")
-    pdf = None if line.pdf is None else _file_beside(line.pdf, folder, "pdf")
-    if pdf is not None and not looks_like_pdf(pdf):
-        raise ValueError(f"pdf: {line.pdf} is not a PDF")
+    pdf = None
+    if line.pdf is not None:
+        pdf = _file_beside(line.pdf, folder, "pdf")
+        if not looks_like_pdf(pdf):
+            raise ValueError(f"pdf: {line.pdf} is not a PDF")
     return FoundPage(
         place,
         line.url,

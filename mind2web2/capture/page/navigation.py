@@ -168,18 +168,22 @@ class Navigation:
             )
 
     async def _decide(self, event: PausedRequest) -> None:
-        is_main = event["frameId"] == self._main_frame_id
-        is_response = "responseStatusCode" in event or "responseErrorReason" in event
-        if is_main and not is_response:
-            await self._decide_request(event)
-        elif not is_main and not is_response and await self._is_refused_frame(event):
+        is_request = "responseStatusCode" not in event and "responseErrorReason" not in event
+        if event["frameId"] == self._main_frame_id:
+            await self._decide_main(event)
+        elif is_request and await self._is_refused_frame(event):
             await self._fail(event)
-        elif is_main and "responseStatusCode" in event:
-            await self._decide_response(event)
         else:
-            if is_main:
-                self.arrived = self.started
             await self._continue(event)
+
+    async def _decide_main(self, event: PausedRequest) -> None:
+        if "responseStatusCode" in event:
+            await self._decide_response(event)
+        elif "responseErrorReason" in event:
+            self.arrived = self.started
+            await self._continue(event)
+        else:
+            await self._decide_request(event)
 
     async def _is_refused_frame(self, event: PausedRequest) -> bool:
         depth = self._frame_depths.get(event["frameId"], 0)

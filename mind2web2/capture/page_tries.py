@@ -115,9 +115,8 @@ class PageTries:
                 # Where no scheme was given, the second one is tried; the first one's failure says
                 # more.
                 failure = failure or error
-        return self._failed_page(
-            failure or PageFailureError("not an http or https address", "refused_address")
-        )
+        failure = failure or PageFailureError("not an http or https address", "refused_address")
+        return self._failed_page(failure, Sighting(MainDocument()))
 
     async def _with_retries(self, address: str) -> Sighting:
         delay_s = _FIRST_DELAY_S
@@ -234,29 +233,33 @@ class PageTries:
         text = None if seen.pdf is not None else seen.text or ""
         return CapturedPage(self._record(seen), text=text, screenshot=seen.screenshot, pdf=seen.pdf)
 
-    def _failed_page(self, failure: PageFailureError, seen: Sighting | None = None) -> CapturedPage:
-        seen = seen or Sighting(MainDocument())
+    def _failed_page(self, failure: PageFailureError, seen: Sighting) -> CapturedPage:
         trouble = Trouble(kind=failure.kind, detail=str(failure))
         seen.troubles = [
             trouble,
             *(other for other in seen.troubles if other.kind != trouble.kind),
         ]
-        return CapturedPage(self._record(seen, failure), is_unanswered=failure.is_unanswered)
+        changes = {
+            "kind": None,
+            "failure": str(failure),
+            "is_transient": failure.is_transient,
+        }
+        record = self._record(seen).model_copy(update=changes)
+        return CapturedPage(record, is_unanswered=failure.is_unanswered)
 
-    def _record(self, seen: Sighting, failure: PageFailureError | None = None) -> CaptureRecord:
+    def _record(self, seen: Sighting) -> CaptureRecord:
         kind: PageKind = "web" if seen.pdf is None else "pdf"
         return CaptureRecord(
             requested_url=self._url,
             final_url=seen.document.url or self._url,
-            kind=None if failure else kind,
+            kind=kind,
             status=seen.document.status,
             content_type=seen.document.content_type or None,
             title=seen.title,
             captured_at=datetime.now(UTC).isoformat(timespec="seconds"),
             text_chars=len(seen.text or ""),
             troubles=tuple(seen.troubles),
-            failure=str(failure) if failure else None,
-            is_transient=failure.is_transient if failure else seen.is_passing,
+            is_transient=seen.is_passing,
             unfolded=seen.unfolded,
             notes=tuple(seen.notes),
             refused=tuple(self._refused)[:_MAX_RECORDED_REFUSALS],

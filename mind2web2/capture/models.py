@@ -254,14 +254,6 @@ class RenderedPdf:
     hidden_text: str = ""
     missing_scripts: tuple[str, ...] = ()
 
-    @property
-    def is_cut(self) -> bool:
-        """Tells whether some page lacks its image or its text."""
-        return (
-            min(len(self.images), self.text_page_count - len(self.unreadable_pages))
-            < self.page_count
-        )
-
 
 _IN_WORDS: dict[TroubleKind, str] = {
     "http_error": "the server answered with an error",

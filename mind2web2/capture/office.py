@@ -52,12 +52,10 @@ class OfficeHtml:
 
     Args:
         notes: what the page leaves out, a line each.
-        is_cut: the page ends before the document does.
     """
 
     html: str
     notes: tuple[str, ...] = ()
-    is_cut: bool = False
 
 
 def office_html(data: bytes, title: str) -> OfficeHtml:
@@ -86,7 +84,7 @@ def office_html(data: bytes, title: str) -> OfficeHtml:
         ) from error
     if is_cut:
         notes.append(f"the document is cut after {MAX_HTML_CHARS} characters of its HTML form")
-    return OfficeHtml(_PAGE.format(title=html.escape(title), body=body), tuple(notes), is_cut)
+    return OfficeHtml(_PAGE.format(title=html.escape(title), body=body), tuple(notes))
 
 
 def _convert(archive: zipfile.ZipFile, data: bytes) -> tuple[Iterable[str], list[str]]:

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 MAX_PAGE_IMAGE_PIXELS = 12_000_000
 MAX_PAGE_IMAGE_SIDE_PX = 10_000
 POINTS_PER_INCH = 72
+MAX_TEXT_PAGES = 100
 # Readers look for the mark within this many bytes, and so do we.
 HEADER_BYTES = 1024
 PDF_MARK = b"%PDF-"
@@ -51,7 +52,7 @@ class RenderSettings:
     """How much of a PDF is rendered, and how finely."""
 
     max_image_pages: int = 50
-    max_text_pages: int = 100
+    max_text_pages: int = MAX_TEXT_PAGES
     dpi: int = 144
     jpeg_quality: int = 85
 
@@ -86,7 +87,7 @@ def render_pages(data: bytes, settings: RenderSettings) -> RenderedPdf:
     )
 
 
-def text_of(data: bytes, max_pages: int = 100) -> str:
+def text_of(data: bytes) -> str:
     """Return the text of a PDF's first pages without drawing them.
 
     Raises:
@@ -98,7 +99,7 @@ def text_of(data: bytes, max_pages: int = 100) -> str:
         try:
             pages = [
                 document[index].get_textpage().get_text_range()
-                for index in range(min(len(document), max_pages))
+                for index in range(min(len(document), MAX_TEXT_PAGES))
             ]
         except pypdfium2.PdfiumError as error:
             raise DocumentError(f"PDF is damaged: {error}") from error
@@ -123,7 +124,7 @@ class PdfLetters:
     missing: tuple[str, ...]
 
 
-def letters_of(data: bytes, max_pages: int = 100) -> PdfLetters:
+def letters_of(data: bytes) -> PdfLetters:
     """Look at the letters of a PDF's pages.
 
     Raises:
@@ -134,7 +135,7 @@ def letters_of(data: bytes, max_pages: int = 100) -> PdfLetters:
     missing: set[str] = set()
     texts = []
     with _open_document(data) as document:
-        for index in range(min(len(document), max_pages)):
+        for index in range(min(len(document), MAX_TEXT_PAGES)):
             with contextlib.suppress(pypdfium2.PdfiumError):  # a damaged page has no text
                 page = document[index]
                 texts.append(page.get_textpage().get_text_bounded())
@@ -284,7 +285,7 @@ async def render_pdf(
     data: bytes,
     *,
     max_image_pages: int = 50,
-    max_text_pages: int = 100,
+    max_text_pages: int = MAX_TEXT_PAGES,
     dpi: int = 144,
     jpeg_quality: int = 85,
     timeout_s: float = 120.0,

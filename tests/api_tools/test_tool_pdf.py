@@ -60,11 +60,7 @@ async def test_text_keeps_lines_and_pages_apart():
     assert rendered.text == (
         "[page 1 of 3]\nOpening hours\nMonday 9-17\n\n[page 2 of 3]\n\n\n[page 3 of 3]\nTickets"
     )
-    assert (rendered.page_count, rendered.text_page_count, rendered.is_cut) == (
-        3,
-        3,
-        False,
-    )
+    assert (rendered.page_count, rendered.text_page_count) == (3, 3)
 
 
 async def test_a_word_broken_at_a_lines_end_keeps_its_hyphen():
@@ -93,7 +89,6 @@ async def test_long_pdfs_are_cut_and_say_so():
     )
     assert "line of page 100" in rendered.text
     assert "line of page 101" not in rendered.text
-    assert rendered.is_cut
 
 
 @pytest.mark.parametrize(
@@ -111,7 +106,6 @@ async def test_a_broken_page_costs_that_page_only():
     """The other pages are read, and the text says which one is missing."""
     rendered = await render_pdf(pdf(["one"], ["two"], ["three"], broken_page=2))
     assert rendered.unreadable_pages == (2,)
-    assert rendered.is_cut
     assert len(rendered.images) == 2
     assert "[page 2 of 3 is damaged and cannot be read]\n\n[page 3 of 3]\nthree" in rendered.text
 

@@ -149,9 +149,6 @@ def test_a_long_document_is_cut(monkeypatch):
     """The page and its record say so."""
     monkeypatch.setattr(office, "MAX_HTML_CHARS", 1000)
     shown = office_html(xlsx([["Year"], *([number] for number in range(5000))]), "long.xlsx")
-    assert (shown.is_cut, "cut here" in shown.html, len(shown.html) < 3000) == (
-        True,
-        True,
-        True,
-    )
+    assert "cut here" in shown.html
+    assert len(shown.html) < 3000
     assert any("is cut" in note for note in shown.notes)

@@ -112,7 +112,8 @@ async def test_a_page_that_takes_all_memory_loses_its_own_process(limited_browse
     assert (bomb.kind, bomb.troubles[0].kind) == (None, "crash")
     assert "may use 500 MB of memory" in bomb.failure
     assert (plain.failure, plain.troubles) == (None, ())
-    assert 200 < max(peaks) < 500 + PROGRAM_MB
+    # A process may fill its memory between two looks, so that there is no least peak.
+    assert max(peaks) < 500 + PROGRAM_MB
 
 
 @pytest.mark.parametrize("name", ["comment", "framed"])

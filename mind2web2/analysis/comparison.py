@@ -35,7 +35,7 @@ from mind2web2.utils.names import name_list, natural_key
 
 _P_DIGITS = 6
 _RANKED = ("avg_score", "success_rate")
-# Of a difference of shares.
+# The numbers below are for a difference of shares.
 _LIMITS = (-1.0, 1.0)
 _TASKS_SHOWN = 5
 # An agent's name and its answers.

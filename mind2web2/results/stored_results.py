@@ -29,7 +29,7 @@ from mind2web2.utils.process_lock import ProcessLock
 
 _STAMP_FORMAT = "%Y%m%d_%H%M%S"
 _STAMP_LENGTH = len("YYYYMMDD_HHMMSS")
-# Without its stamp a file is no result: a copy beside it, such as "old_...", would be the newest.
+# Only a file with a stamp counts: a copy beside it, such as "old_...", would be the newest.
 RESULT_FILES = f"{'[0-9]' * 8}_{'[0-9]' * 6}_*.md.json"
 _LOCK_NAME = ".summing_up.lock"
 _LOCK_TIMEOUT_S = 60.0

@@ -538,8 +538,9 @@ class _StoredPagesOnly(SharedCaptures):
         is_retry: bool = False,  # noqa: ARG002
     ) -> None:
         """Raise ``PageMissingError`` for a page not stored, ``CaptureError`` for one that fails."""
-        # A single word, such as the "N/A" of an extraction, could be a host, but is no citation.
-        if lookup_key(url) is None or "." not in url.replace("://", "."):
+        # A single word, such as the "N/A" of an extraction, could be a host, but nobody cites it.
+        is_single_word = "." not in url and "://" not in url
+        if lookup_key(url) is None or is_single_word:
             raise CaptureError("not an address of a page")
         if await asyncio.to_thread(cache.has, url) is not None:
             return

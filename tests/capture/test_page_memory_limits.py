@@ -112,7 +112,7 @@ async def test_a_page_that_takes_all_memory_loses_its_own_process(limited_browse
     assert (bomb.kind, bomb.troubles[0].kind) == (None, "crash")
     assert "may use 500 MB of memory" in bomb.failure
     assert (plain.failure, plain.troubles) == (None, ())
-    # A process may fill its memory between two looks, so that there is no least peak.
+    # A process may fill its memory between two looks, so that the test asks for no least peak.
     assert max(peaks) < 500 + PROGRAM_MB
 
 

@@ -54,7 +54,7 @@ def run(options: argparse.Namespace) -> int:
         )
         roots = CorrectionRoots(Path(), options.audits_root, options.rejudged_root)
         corrected = corrected_pairs(roots, folders, shared)
-    return _print(options, ranked, corrected)
+    return _report(options, ranked, corrected)
 
 
 def _explain(options: argparse.Namespace, settings: RunSettings, names: list[str]) -> int:
@@ -68,7 +68,9 @@ def _explain(options: argparse.Namespace, settings: RunSettings, names: list[str
     return status
 
 
-def _print(options: argparse.Namespace, ranked: Ranking, corrected: Sequence[CorrectedPair]) -> int:
+def _report(
+    options: argparse.Namespace, ranked: Ranking, corrected: Sequence[CorrectedPair]
+) -> int:
     """Print the comparison, and return the exit status."""
     console, margin = PlainConsole(), options.fail_if_worse
     worse = []

@@ -61,7 +61,8 @@ def peak_of_renderers():
     peaks, ended = {}, threading.Event()
 
     def watch():
-        while not ended.wait(0.1):
+        # A page fills its memory within a tenth of a second.
+        while not ended.wait(0.01):
             for pid in descendants(os.getpid()):
                 try:
                     if "--type=renderer" in Path(f"/proc/{pid}/cmdline").read_text(
@@ -112,8 +113,7 @@ async def test_a_page_that_takes_all_memory_loses_its_own_process(limited_browse
     assert (bomb.kind, bomb.troubles[0].kind) == (None, "crash")
     assert "may use 500 MB of memory" in bomb.failure
     assert (plain.failure, plain.troubles) == (None, ())
-    # A process may fill its memory between two looks, so that the test asks for no least peak.
-    assert max(peaks) < 500 + PROGRAM_MB
+    assert 200 < max(peaks) < 500 + PROGRAM_MB
 
 
 @pytest.mark.parametrize("name", ["comment", "framed"])

@@ -22,7 +22,6 @@ from mind2web2.errors import EvalScriptError
 from mind2web2.scripts.imports import missing_name
 from mind2web2.scripts.limits import MODULE_PREFIX
 from mind2web2.scripts.loops import NAMES, watch_loops
-from mind2web2.utils.api_misuse import ScriptNames
 from mind2web2.utils.files import read_regular_file
 
 # The script's own function; its result is checked elsewhere.
@@ -70,7 +69,6 @@ def load_eval_script(path: str | Path) -> EvaluateAnswer:
     sys.modules[module.__name__] = module
     try:
         exec(code, module.__dict__)
-        ScriptNames.attributes = _attributes(script_path)
         return _evaluate_answer_of(module, script_path)
     except BaseException as error:
         sys.modules.pop(module.__name__, None)  # the script may have removed itself
@@ -82,16 +80,6 @@ def load_eval_script(path: str | Path) -> EvaluateAnswer:
         raise
 
 
-def _attributes(script_path: Path) -> frozenset[str]:
-    """Return the names after a dot in a script and in the modules beside it that it has loaded."""
-    files = {str(getattr(each, "__file__", None)) for each in list(sys.modules.values())}
-    folder = str(script_path.parent.absolute())
-    helpers = [Path(file) for file in files if file.startswith(folder) and file.endswith(".py")]
-    return frozenset().union(
-        *(_compiled(path.read_bytes(), path).attributes for path in {script_path, *helpers})
-    )
-
-
 @dataclass(frozen=True)
 class _Compiled:
     """A script's code, with facts of its text.
@@ -99,12 +87,10 @@ class _Compiled:
     Args:
         code: tracebacks show the script's path.
         missing: what is wrong with a name that the script takes from the toolkit.
-        attributes: the names after a dot.
     """
 
     code: CodeType
     missing: str | None
-    attributes: frozenset[str]
 
 
 @lru_cache(maxsize=64)
@@ -117,9 +103,7 @@ def _compiled(source: bytes, path: Path) -> _Compiled:
         watch_loops(tree)
         # The script's own __future__ imports count, not this module's.
         code = compile(tree, str(path), "exec", dont_inherit=True)
-    nodes = ast.walk(tree)
-    attributes = frozenset(node.attr for node in nodes if isinstance(node, ast.Attribute))
-    return _Compiled(code, missing_name(tree), attributes)
+    return _Compiled(code, missing_name(tree))
 
 
 def script_problem(path: Path) -> str | None:

@@ -12,17 +12,13 @@ from collections.abc import Callable, Iterable, Iterator
 from itertools import repeat
 from typing import Any
 
-from mind2web2.utils.api_misuse import asking
 from mind2web2.verification.stand_ins import has_mark
 
 # Without the last two underscores, a name would be the class's own within a class.
 _ROUNDS, _ROUND = "__mind2web2_rounds__", "__mind2web2_round__"
 _ENDLESS, _SIZES = "__mind2web2_endless__", "__mind2web2_sizes__"
-_ASKING = "__mind2web2_asking__"
 # Calls whose results say how often a loop goes round, or which items there are.
 _OF_SIZES = frozenset({"len", "range", "min", "max", "islice", "list"})
-# Calls by which a script asks whether an object has a name, with the number of arguments.
-_QUESTIONS = frozenset({("hasattr", 2), ("getattr", 3)})
 _SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)
 _LOOPS = (ast.For, ast.While)
 
@@ -55,18 +51,16 @@ def only_known(*arguments: Any) -> tuple[Any, ...]:
 
 
 # The names that a changed script uses.
-NAMES = {_ROUNDS: _rounds, _ENDLESS: repeat(None), _SIZES: only_known, _ASKING: asking}
+NAMES = {_ROUNDS: _rounds, _ENDLESS: repeat(None), _SIZES: only_known}
 
 
 class WatchedLoops(ast.NodeTransformer):
     """Watches the loops of a script, and what says how often they go round."""
 
     def visit_Call(self, node: ast.Call) -> ast.AST:
-        """Look at the arguments of a call that tells a size, and note one that asks for a name."""
+        """Look at the arguments of a call that tells a size."""
         self.generic_visit(node)
         name = getattr(node.func, "id", getattr(node.func, "attr", None))
-        if (name, len(node.args)) in _QUESTIONS:
-            node.func = ast.copy_location(_call(_ASKING, [node.func]), node)
         if name in _OF_SIZES and node.args:
             node.args = [ast.copy_location(ast.Starred(_call(_SIZES, node.args), ast.Load()), node)]
         return node

@@ -19,6 +19,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from functools import update_wrapper, wraps
+from opcode import opname
 from pathlib import Path
 from types import CodeType, FrameType, FunctionType, MethodType
 from typing import Any, NamedTuple, NoReturn, TypeVar, cast
@@ -31,33 +32,8 @@ Kind = TypeVar("Kind", bound=type)
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 _PACKAGE = "mind2web2"
-# ``dict(node)`` looks for it.
-_PROBED_BY_PYTHON = frozenset({"keys"})
-
-
-class ScriptNames:
-    """The names that the script of this process looks up on objects.
-
-    Attributes:
-        attributes: the names that its own files have after a dot.
-        is_asking: it asks by ``hasattr``, or by ``getattr`` with a default.
-    """
-
-    attributes: frozenset[str] = frozenset()
-    is_asking = False
-
-
-def asking(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Return ``hasattr`` or ``getattr``; a name that it does not find is not missing."""
-
-    def asked(*arguments: Any) -> Any:
-        ScriptNames.is_asking = True
-        try:
-            return function(*arguments)
-        finally:
-            ScriptNames.is_asking = False
-
-    return asked
+# How code takes or sets a name after a dot; ``hasattr`` and ``getattr`` are calls.
+_AFTER_DOT = frozenset({"LOAD_ATTR", "LOAD_METHOD", "LOAD_SUPER_ATTR", "STORE_ATTR", "DELETE_ATTR"})
 
 
 class AddedNode(NamedTuple):
@@ -286,18 +262,21 @@ def report_missing(owner: Any, name: str) -> None:
     The ``__getattr__`` or ``__setattr__`` that the script's code has called calls this.
     """
     kind = owner if isinstance(owner, type) else type(owner)
-    is_used = name in ScriptNames.attributes and not ScriptNames.is_asking
-    if not is_used or name in _PROBED_BY_PYTHON or not _is_ours(kind.__module__):
+    frame = sys._getframe(2)
+    if not _is_ours(kind.__module__) or not is_script(frame) or not _is_after_dot(frame):
         return
     if any(name in vars(each) for each in getattr(kind, "__mro__", ())):
         return  # there is such a property, and it has raised this itself
-    frame = script_frame(sys._getframe(2))
     label = owner.__qualname__ if isinstance(owner, _CoroutineFunction) else kind.__name__
     _report(
         frame,
         f"uses {label}.{name}{_in_line(frame)}, which the toolkit does not have"
         f"{_hint(name, [known for known in dir(owner) if not known.startswith('_')])}",
     )
+
+
+def _is_after_dot(frame: FrameType) -> bool:
+    return opname[frame.f_code.co_code[frame.f_lasti]] in _AFTER_DOT
 
 
 def _report(frame: FrameType | None, problem: str) -> EvalScriptError:

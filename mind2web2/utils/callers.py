@@ -16,23 +16,9 @@ EVENT_LOOP = asyncio.events.__file__
 _PACKAGE_FOLDER = str(Path(__file__).parents[1])
 # Tools that scripts call: they read for the script.
 _TOOLS = os.path.join(_PACKAGE_FOLDER, "api_tools")  # noqa: PTH118 (compared as text, thousands of times)
-_SYSTEM = (
-    "/dev",
-    "/proc",
-    "/sys",
-    "/etc",
-    "/run",
-    "/lib",
-    "/lib64",
-    "/usr/lib",
-    "/usr/lib64",
-    "/usr/share",
-    "/usr/local/lib",
-    "/usr/local/share",
-)
 # Known before a script's process is forked: each pass would look them up again.
 _PYTHON = [sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")]
-_INSTALLED = (*_PYTHON, *map(os.path.realpath, _PYTHON), _PACKAGE_FOLDER, *_SYSTEM)
+_INSTALLED = (*_PYTHON, *map(os.path.realpath, _PYTHON), _PACKAGE_FOLDER)
 _SITE_FOLDERS = frozenset({"site-packages", "dist-packages"})
 
 Caller = Literal["own", "script", "other"]
@@ -70,7 +56,7 @@ def is_own(path: str) -> bool:
 
 @lru_cache(maxsize=4096)
 def is_installed(path: str) -> bool:
-    """Tell whether a file is of Python, of a package (this one too) or of the system."""
+    """Tell whether a file is of Python or of a package, this one too."""
     if any(_is_under(path, folder) for folder in _INSTALLED):
         return True
     return not _SITE_FOLDERS.isdisjoint(Path(path).parts)

@@ -3,6 +3,9 @@
 There is no result, whatever the script makes of the exception.
 """
 
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
 import pytest
 from projects import ClaimJudge, Project, evaluate
 
@@ -183,3 +186,31 @@ async def test_arguments_without_effect_are_recorded(tmp_path):
     project = scripts(tmp_path, ["evaluator.add_parallel('a', 'a', critcal=True, weight=2)"])
     (outcome,) = await evaluate(project, ClaimJudge())
     assert outcome.result.document["ignored_arguments"] == ["critcal", "weight"]
+
+
+HELPER = """\
+def weight_of(node):
+    return node.weight if hasattr(node, "weight") else 1
+def total(node):
+    return node.totl
+"""
+HELPED = (
+    "import sys, pathlib; sys.path.insert(0, str(pathlib.Path(__file__).parent)); import helper; "
+)
+
+
+async def test_a_helper_may_ask_for_a_name_and_may_not_use_a_missing_one(tmp_path):
+    project = scripts(tmp_path, [f"{HELPED}helper.weight_of(leaf)", f"{HELPED}helper.total(leaf)"])
+    (tmp_path / "eval_scripts" / "example" / "helper.py").write_text(HELPER)
+    asks, uses = await evaluate(project, ClaimJudge())
+    assert asks.score == 1.0
+    assert uses.reason == (
+        "script helper.py uses VerificationNode.totl in line 4, which the toolkit does not have"
+    )
+
+
+async def test_scripts_may_lie_in_any_folder_of_the_system():
+    """Such as /run/media and /dev/shm, where disks and shared memory are mounted."""
+    with TemporaryDirectory(dir="/dev/shm") as folder:
+        (outcome,) = await evaluate(scripts(Path(folder), ["leaf.scores"]), ClaimJudge())
+    assert "uses VerificationNode.scores in line 24" in outcome.reason

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict
 
 from mind2web2.analysis.citation import Making, paper_sentence
 from mind2web2.analysis.correction_record import CorrectionFigures
+from mind2web2.analysis.metrics import agent_metrics
+from mind2web2.analysis.score_matrix import ScoreGrid, score_grid
 from mind2web2.analysis.summaries import (
     SummedUp,
     stored_metrics,
@@ -115,7 +116,7 @@ def agent_report(
     )
     summary = summary.model_copy(update={"warnings": (*summary.warnings, *unreviewed)})
     flagged = _barred_answers(paths, agent_name, gathered.judged_pages, barred)
-    barred_line = _barred_line(root, agent_name, answers, flagged, task_ids)
+    barred_line = _barred_line(agent_name, score_grid(answers, task_ids), flagged)
     report = AgentReport(
         summary=summary,
         now=results_now(paths, agent_name, answers, task_ids),
@@ -149,16 +150,14 @@ def _barred_answers(
 
 
 def _barred_line(
-    root: Path,
-    agent_name: str,
-    answers: Sequence[ScoredAnswer],
-    flagged: Sequence[tuple[str, str]],
-    task_ids: Collection[str] | None,
+    agent_name: str, grid: ScoreGrid, flagged: Sequence[tuple[str, str]]
 ) -> str | None:
     if not flagged:
         return None
-    others = [answer for answer in answers if answer.place not in flagged]
-    without = stored_metrics(root, agent_name, others, task_ids)
+    left = [
+        ScoredAnswer(*place, score) for place, score in grid.scores.items() if place not in flagged
+    ]
+    without = agent_metrics(agent_name, left)
     return (
         f"answers that rest on barred sources, which changes no score: {len(flagged)} "
         f"({name_list('/'.join(place) for place in flagged)}); without them: partial completion "

@@ -265,6 +265,9 @@ def test_metrics_and_the_viewer_name_barred_sources_and_change_no_score(tmp_path
         "completion 100%, success rate 100%"
     ) in printed
     assert "1 (lake/answer_2.md)" in call(main, "metrics", "bot", "--barred", "own.txt").stdout
+    # The barred answer is left out, where a missing one counts as 0.
+    listed = call(main, "metrics", "bot", "--task_id", "lake")
+    assert "without them: partial completion 100%, success rate 100%" in listed.stdout
     assert read_json(project.results / "summary.json")["avg_score"] == 0.5
     shown = Catalog(project.paths).answer(AnswerKey("bot", "lake", "answer_1"))
     assert [each["url"] for each in shown["facts"]["barred"]] == [

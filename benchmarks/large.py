@@ -2,13 +2,14 @@
 
 A judge with 50 ms evaluates answers of 24 claims on 10 pages a task, first few answers and then ten
 times as many. Each command runs in a process of its own; it and all that it starts are counted
-together.
+together. Then a run with 300 requests in flight takes turns with a bare loop over OpenAI's SDK.
 
     PYTHONPATH=tests uv run --group dev python benchmarks/large.py [ANSWERS]
 """
 
 from __future__ import annotations
 
+import json
 import resource
 import shutil
 import subprocess
@@ -23,9 +24,13 @@ from measuring import title
 from processes import family, pss_bytes
 from projects import AGENT, Project, clean_environment
 from servers.judge_server import VERDICT, Body, JudgeServer
+from slow_judge import SlowJudge
 
 LEAVES, PAGES, ANSWERS_A_TASK = 24, 10, 20
 DELAY_S = 0.05
+AT_ONCE, LATENCY_S = 300, 0.2
+TURNS = 3
+LOOP = Path(__file__).with_name("sdk_loop.py")
 # An agent with the same results, to be compared with.
 OTHER = "other"
 BODY = f"""
@@ -63,6 +68,28 @@ def main() -> None:
             f"{took.cpu_s:7.1f} "
             f"{before.peak_mb:5.0f} {took.peak_mb:6.0f} {cpu_ms:8.1f} {memory_kb:8.1f}"
         )
+    title(f"{AT_ONCE} requests in flight, judge at {LATENCY_S:g} s: requests a second, CPU ms each")
+    with SlowJudge(LATENCY_S) as server:
+        for _ in range(TURNS):
+            run, requests = _run_at_once(server.base_url, fewest)
+            words = (str(LOOP), server.base_url, str(requests), str(AT_ONCE))
+            loop = _took(LOOP.parent, *words)
+            rates = [requests / took.wall_s for took in (run, loop)]
+            costs_ms = [took.cpu_s / requests * 1e3 for took in (run, loop)]
+            title(
+                f"  run {rates[0]:5.0f} {costs_ms[0]:5.2f}   loop {rates[1]:5.0f} "
+                f"{costs_ms[1]:5.2f}   share {rates[0] / rates[1]:.2f}"
+            )
+
+
+def _run_at_once(url: str, answers: int) -> tuple[Took, int]:
+    """Return what a run takes that has so many requests in flight, and how many it sends."""
+    with tempfile.TemporaryDirectory() as folder:
+        _add_answers(Project(Path(folder)), answers)
+        words = ("--judge_base_url", url, "--max_llm_requests", str(AT_ONCE), "--no_capture")
+        took = _timed(folder, "evaluate", AGENT, *words)
+        usage = json.loads((Path(folder) / "eval_results" / AGENT / "usage.json").read_text())
+    return took, usage["newest_run"]["asked"]["requests"]
 
 
 def _commands(answers: int) -> dict[str, Took]:
@@ -108,10 +135,15 @@ def _add_task(project: Project, task: str) -> None:
 
 
 def _timed(folder: str, *words: str) -> Took:
+    return _took(folder, "-m", "mind2web2", *words)
+
+
+def _took(folder: str | Path, *words: str) -> Took:
+    """Return what Python takes with these words, and all that it starts."""
     before_s, started_s, peak_bytes = _cpu_s(), time.monotonic(), 0
     with tempfile.TemporaryFile() as output:
         command = subprocess.Popen(
-            [sys.executable, "-m", "mind2web2", *words],
+            [sys.executable, *words],
             cwd=folder,
             env=clean_environment(OPENAI_API_KEY="dummy"),
             stdout=output,

@@ -36,6 +36,8 @@ _ABBREVIATION = re.compile(r"\b[A-Z]{2,8}\b")
 _NO_LETTERS = re.compile(r"[\W\d_]+")
 _PART = re.compile(r"[^;；]+")
 _AND = re.compile(r",? and |,? & |,? et |,? und |, ")
+# More works of one author and year than any report lists; each citation looks at all of them.
+_MOST_ALIKE = 500
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +89,9 @@ class _Authors:
         self._known: dict[tuple[str, str], list[tuple[str, Entry]]] = defaultdict(list)
         for entry in entries:
             for name, year in product(_names_of(entry), {*entry.years, ""}):
-                self._known[_first_word(name), year].append((name, entry))
+                alike = self._known[_first_word(name), year]
+                if len(alike) < _MOST_ALIKE:
+                    alike.append((name, entry))
         # Reports cite the same names again and again.
         self.entry = cache(self._entry)
 

@@ -30,8 +30,8 @@ from mind2web2.runs.settings import (
     provider_names,
 )
 from mind2web2.utils import values
+from mind2web2.utils.hidden_keys import hide_in_process_list
 from mind2web2.utils.names import nearest_name
-from mind2web2.utils.process_list import hide_in_process_list
 
 _Value = TypeVar("_Value")
 Handler = Callable[[argparse.Namespace], int]

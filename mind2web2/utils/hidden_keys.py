@@ -1,11 +1,11 @@
-"""Keys in this process's environment, which other processes are not to read."""
+"""Keys that this process has, which other processes and users are not to read."""
 
 from __future__ import annotations
 
-import ctypes
 import os
 import sys
 from collections.abc import Mapping
+from pathlib import Path
 
 # A constant of prctl(2).
 _PR_SET_DUMPABLE = 4
@@ -60,4 +60,24 @@ def hide_memory() -> None:
     Root still reads them.
     """
     if sys.platform == "linux":
+        import ctypes  # most processes hide nothing
+
         ctypes.CDLL(None).prctl(_PR_SET_DUMPABLE, 0, 0, 0, 0)
+
+
+def hide_in_process_list(argument: str) -> None:
+    """Overwrite an argument of this process where other users can read it.
+
+    Does nothing but on Linux.
+    """
+    secret = os.fsencode(argument)
+    try:
+        position = Path("/proc/self/cmdline").read_bytes().find(secret)
+        # proc(5): the 48th field is the address of the arguments; the second may hold spaces.
+        start = int(Path("/proc/self/stat").read_text().rpartition(")")[2].split()[45])
+    except (OSError, IndexError, ValueError):
+        return
+    if position >= 0 and start > 0:
+        import ctypes
+
+        ctypes.memset(start + position, ord("*"), len(secret))

@@ -161,7 +161,8 @@ def write_task_summary(
     """
     folder = output_dir / agent_name / task_id
     with writing_in(folder):
-        known = task_answers(output_dir, agent_name, task_id)
+        # Reads all results of the task, which only shards need.
+        known = task_answers(output_dir, agent_name, task_id) if elsewhere else []
         others = [answer for answer in known if answer.answer_name in elsewhere]
         answers, entries = _task_entries(
             folder,

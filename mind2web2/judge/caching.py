@@ -331,7 +331,7 @@ class CachingJudge:
         outcome = "declined" if reply.declined is not None else "reply"
         return Judgment(
             key=asked.request.name,
-            **self.identity.model_dump(),
+            **dict(self.identity),
             outcome="too_long" if is_too_long else outcome,
             text=reply.declined or reply.text,
             served_model=reply.served_model,

@@ -36,7 +36,7 @@ _ABBREVIATION = re.compile(r"\b[A-Z]{2,8}\b")
 _NO_LETTERS = re.compile(r"[\W\d_]+")
 _PART = re.compile(r"[^;；]+")
 _AND = re.compile(r",? and |,? & |,? et |,? und |, ")
-# More works of one author and year than any report lists; each citation looks at all of them.
+# More works that begin with one word, of one year or of any, than a report tells apart.
 _MOST_ALIKE = 500
 
 
@@ -89,9 +89,7 @@ class _Authors:
         self._known: dict[tuple[str, str], list[tuple[str, Entry]]] = defaultdict(list)
         for entry in entries:
             for name, year in product(_names_of(entry), {*entry.years, ""}):
-                alike = self._known[_first_word(name), year]
-                if len(alike) < _MOST_ALIKE:
-                    alike.append((name, entry))
+                self._known[_first_word(name), year].append((name, entry))
         # Reports cite the same names again and again.
         self.entry = cache(self._entry)
 
@@ -109,11 +107,10 @@ class _Authors:
         first, *others = _AND.split(names.strip())
         first = re.sub(r"['’]s$", "", first.strip().rstrip(".,").lower())
         names_of_others = [other.strip().lower() for other in others]
-        candidates = [
-            entry
-            for name, entry in self._known.get((_first_word(first), year), ())
-            if name.startswith(first)
-        ]
+        alike = self._known.get((_first_word(first), year), ())
+        if len(alike) > _MOST_ALIKE:
+            return None
+        candidates = [entry for name, entry in alike if name.startswith(first)]
         if not year and len(candidates) > 1:
             return None
         return max(

@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict
 from mind2web2.analysis.citation import Making, paper_sentence
 from mind2web2.analysis.correction_record import CorrectionFigures
 from mind2web2.analysis.metrics import agent_metrics
-from mind2web2.analysis.score_matrix import ScoreGrid, score_grid
+from mind2web2.analysis.score_matrix import score_grid
 from mind2web2.analysis.summaries import (
     SummedUp,
     stored_metrics,
@@ -116,7 +116,7 @@ def agent_report(
     )
     summary = summary.model_copy(update={"warnings": (*summary.warnings, *unreviewed)})
     flagged = _barred_answers(paths, agent_name, gathered.judged_pages, barred)
-    barred_line = _barred_line(agent_name, score_grid(answers, task_ids), flagged)
+    barred_line = _barred_line(agent_name, answers, flagged, task_ids)
     report = AgentReport(
         summary=summary,
         now=results_now(paths, agent_name, answers, task_ids),
@@ -150,13 +150,15 @@ def _barred_answers(
 
 
 def _barred_line(
-    agent_name: str, grid: ScoreGrid, flagged: Sequence[tuple[str, str]]
+    agent_name: str,
+    answers: Sequence[ScoredAnswer],
+    flagged: Collection[tuple[str, str]],
+    task_ids: Collection[str] | None,
 ) -> str | None:
     if not flagged:
         return None
-    left = [
-        ScoredAnswer(*place, score) for place, score in grid.scores.items() if place not in flagged
-    ]
+    scores = score_grid(answers, task_ids).scores
+    left = [ScoredAnswer(*place, scores[place]) for place in scores.keys() - flagged]
     without = agent_metrics(agent_name, left)
     return (
         f"answers that rest on barred sources, which changes no score: {len(flagged)} "

@@ -5,10 +5,8 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass
+from contextlib import suppress
 from functools import lru_cache
-from importlib import import_module
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode, urlsplit, urlunsplit
 from urllib.request import getproxies
@@ -35,17 +33,7 @@ MAX_REPLY_BYTES = 64_000_000
 _MAX_ERROR_BYTES = 1_000_000
 # The limit for one header of a reply; error pages of gateways have long ones.
 _MAX_HEADER_BYTES = 65_536
-# Servers keep an idle connection for five seconds or longer; a request that meets its end is lost.
-_KEPT_S = 3.0
 _USUAL_PORTS = {"http": 80, "https": 443}
-
-
-@dataclass(slots=True)
-class _Shared:
-    """The session of the requests in flight on an event loop."""
-
-    session: aiohttp.ClientSession
-    users: int = 0
 
 
 class Server:
@@ -72,7 +60,8 @@ class Server:
         self._base = urlunsplit(parts._replace(path=parts.path.rstrip("/"), query=""))
         self._proxy = _proxy_for(base_url)
         self._is_tls = parts.scheme == "https"
-        self._shared: dict[asyncio.AbstractEventLoop, _Shared] = {}
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._connector: aiohttp.TCPConnector | None = None
         if self._is_tls:
             _certificates()  # an error is the user's, and comes before the first request
 
@@ -145,36 +134,26 @@ class Server:
             text = f"connection error: {self._shown(error)}"
             raise RequestFailedError(text, is_connection_lost=True) from None
 
-    @asynccontextmanager
-    async def _session(self) -> AsyncIterator[aiohttp.ClientSession]:
-        """Yield the session that all requests in flight share; the last one closes it.
+    def _session(self) -> aiohttp.ClientSession:
+        """Return a session for one request.
 
-        They take over each other's connections: a connection of its own, over TLS, would cost a
-        request two further trips to the server, and more processor time than all else.
+        Each request has a connection of its own, which costs a handshake. HTTP/1.1 numbers no
+        replies: after one that nobody asked for, each later reply on its connection would answer
+        the wrong question. Names of hosts that were looked up are shared.
         """
-        loop = asyncio.get_running_loop()
-        if loop not in self._shared:
-            self._shared[loop] = _Shared(self._new_session())
-        shared = self._shared[loop]
-        shared.users += 1
-        try:
-            yield shared.session
-        finally:
-            shared.users -= 1
-            if not shared.users:
-                del self._shared[loop]
-                await shared.session.close()
-
-    def _new_session(self) -> aiohttp.ClientSession:
         import aiohttp
 
-        connectors = import_module("mind2web2.llm_client.connector")
+        loop = asyncio.get_running_loop()
+        if self._loop is not loop:
+            self._loop = loop
+            self._connector = aiohttp.TCPConnector(
+                ssl=_certificates() if self._is_tls else True, limit=0, force_close=True
+            )
         return aiohttp.ClientSession(
             headers=self._headers,
             cookie_jar=aiohttp.DummyCookieJar(),
-            connector=connectors.CheckedConnector(
-                ssl=_certificates() if self._is_tls else True, limit=0, keepalive_timeout=_KEPT_S
-            ),
+            connector=self._connector,
+            connector_owner=False,
             max_line_size=_MAX_HEADER_BYTES,
             max_field_size=_MAX_HEADER_BYTES,
         )

@@ -164,7 +164,7 @@ class VerificationNode:
         try:
             object.__setattr__(self, name, value)
         except AttributeError:
-            report_missing(self, name)
+            report_missing(self, name, is_set=True)
             raise
 
     # Fields

@@ -5,8 +5,8 @@ call that fits no signature, would become a failed check there, and so a wrong s
 reported at once, with the script's line, to the evaluation that the script belongs to; the answer
 then has no result.
 
-Only names that a script has after a dot count: ``hasattr`` and ``getattr`` with a default are
-legitimate. Imports are checked when a script is loaded (``scripts/imports.py``).
+Names that a script looks up by ``hasattr`` or ``getattr`` do not count: it may ask whether they
+exist. Imports are checked when a script is loaded (``scripts/imports.py``).
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ Kind = TypeVar("Kind", bound=type)
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 _PACKAGE = "mind2web2"
-# How code takes or sets a name after a dot; ``hasattr`` and ``getattr`` are calls.
-_AFTER_DOT = frozenset({"LOAD_ATTR", "LOAD_METHOD", "LOAD_SUPER_ATTR", "STORE_ATTR", "DELETE_ATTR"})
+# The instructions for a name after a dot; ``hasattr`` and ``getattr`` are calls.
+_AFTER_DOT = frozenset({"LOAD_ATTR", "LOAD_METHOD"})
 
 
 class AddedNode(NamedTuple):
@@ -256,14 +256,20 @@ def _refuse_call(function: Callable[..., Any], keywords: Iterable[str], problem:
     raise TypeError(f"{called}() takes other arguments: {problem}")
 
 
-def report_missing(owner: Any, name: str) -> None:
-    """Report a name that one of our objects lacks, where a script uses it directly.
+def report_missing(owner: Any, name: str, *, is_set: bool = False) -> None:
+    """Report a name that one of our objects lacks, where a script uses it.
 
     The ``__getattr__`` or ``__setattr__`` that the script's code has called calls this.
+
+    Args:
+        is_set: the script gives the name a value.
     """
     kind = owner if isinstance(owner, type) else type(owner)
     frame = sys._getframe(2)
-    if not _is_ours(kind.__module__) or not is_script(frame) or not _is_after_dot(frame):
+    while frame.f_code.co_name == "__getattr__" and frame.f_back is not None:
+        frame = frame.f_back  # an object of the script's that stands before ours
+    is_used = is_script(frame) and (is_set or _is_after_dot(frame))
+    if not is_used or not _is_ours(kind.__module__):
         return
     if any(name in vars(each) for each in getattr(kind, "__mro__", ())):
         return  # there is such a property, and it has raised this itself

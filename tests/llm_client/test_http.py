@@ -1,11 +1,8 @@
 """The way to a judge: proxies of the environment, TLS, redirects and stray replies."""
 
-import asyncio
 import base64
-import itertools
 import json
 import ssl
-from contextlib import asynccontextmanager
 
 import pytest
 import trustme
@@ -171,86 +168,26 @@ async def test_a_query_of_the_address_goes_with_each_request(quick, client_of):
     assert query.startswith("key=1&region=eu")
 
 
-class HeldServer:
-    """Answers questions with 0, 1, 2 and so on, but the first one only at the end.
+async def test_a_reply_that_no_request_asked_for_answers_none(quick):
+    """A server that replies twice to one question does not decide the next one."""
+    replies = iter(["first", "second"])
 
-    Args:
-        more: sent at once after each reply.
-    """
+    def reply(text):
+        body = json.dumps({"choices": [{"message": {"content": text}}]}).encode()
+        return b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%b" % (len(body), body)
 
-    def __init__(self, more=b""):
-        self._more = more
-        self._numbers = itertools.count()
-        self._has_begun, self._is_over = asyncio.Event(), asyncio.Event()
-        self.last = None
-
-    async def answer(self, reader, writer):
-        """Serve a connection."""
+    async def answer(reader, writer):
         while True:
             head = await reader.readuntil(b"\r\n\r\n")
             length = head.lower().partition(b"content-length:")[2].split()[0]
             await reader.readexactly(int(length))
-            number = next(self._numbers)
-            if number == 0:
-                self._has_begun.set()
-                await self._is_over.wait()
-            self.last = writer
-            writer.write(http_reply(str(number)) + self._more)
+            writer.write(reply(next(replies)) + reply("unasked"))
             await writer.drain()
 
-    @asynccontextmanager
-    async def client(self, served, quick):
-        """Yield a client with a request in flight."""
-        address = f"http://127.0.0.1:{served.port}/v1"
-        async with AsyncOpenAIClient(base_url=address, api_key=KEY, retry=quick) as client:
-            first = asyncio.create_task(client.chat(QUESTION))
-            await self._has_begun.wait()
-            yield client
-            self._is_over.set()
-            assert (await first).text == "0"
-
-
-def http_reply(text):
-    """Return a completion as a server sends it."""
-    body = json.dumps({"choices": [{"message": {"content": text}}]}).encode()
-    return b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%b" % (len(body), body)
-
-
-async def test_requests_in_flight_take_over_connections(quick):
-    server = HeldServer()
-    async with tcp_server(server.answer) as served, server.client(served, quick) as client:
-        assert [(await client.chat(QUESTION)).text for _ in range(3)] == ["1", "2", "3"]
-        assert served.connections == 2
-
-
-async def test_a_second_reply_to_one_question_answers_no_other(quick):
-    server = HeldServer(more=http_reply("unasked"))
-    async with tcp_server(server.answer) as served, server.client(served, quick) as client:
-        assert [(await client.chat(QUESTION)).text for _ in range(3)] == ["1", "2", "3"]
-
-
-async def test_what_arrives_on_an_idle_connection_answers_nothing(quick):
-    server = HeldServer()
-    async with tcp_server(server.answer) as served, server.client(served, quick) as client:
-        assert (await client.chat(QUESTION)).text == "1"
-        server.last.write(http_reply("unasked"))
-        await asyncio.to_thread(int)  # the event loop reads what has arrived
-        assert (await client.chat(QUESTION)).text == "2"
-
-
-async def test_the_last_request_closes_the_connections(quick):
-    is_closed = asyncio.Event()
-
-    async def answer(reader, writer):
-        await reader.readuntil(b"\r\n\r\n")
-        writer.write(http_reply("yes"))
-        while await reader.read(1_000_000):
-            pass
-        is_closed.set()
-
     async with tcp_server(answer) as served:
-        assert await ask(f"http://127.0.0.1:{served.port}/v1", quick) == ["yes"]
-        await is_closed.wait()
+        address = f"http://127.0.0.1:{served.port}/v1"
+        assert await ask(address, quick, times=2) == ["first", "second"]
+    assert served.connections == 2
 
 
 async def test_no_error_shows_the_password_of_a_proxy(quick, monkeypatch):

@@ -3,9 +3,6 @@
 There is no result, whatever the script makes of the exception.
 """
 
-from pathlib import Path
-from tempfile import TemporaryDirectory
-
 import pytest
 from projects import ClaimJudge, Project, evaluate
 
@@ -17,6 +14,8 @@ MISUSES = {
     "evaluator.extractor.extract_from_page('x')": "uses Extractor.extract_from_page in line 24",
     "leaf.scores": "uses VerificationNode.scores in line 24",
     "leaf.weight = 2": "uses VerificationNode.weight in line 24",
+    "setattr(leaf, 'weight', 2)": "uses VerificationNode.weight in line 24",
+    "leaf.score += leaf.weight": "uses VerificationNode.weight in line 24",
     "cache.get_page('x')": "uses CacheFileSys.get_page in line 24",
     "client.complete()": "in line 24, which the toolkit does not have",
     "BinaryEvalResult(reasoning='', result=True).verdict": "uses BinaryEvalResult.verdict in line "
@@ -193,6 +192,11 @@ def weight_of(node):
     return node.weight if hasattr(node, "weight") else 1
 def total(node):
     return node.totl
+class Around:
+    def __init__(self, node):
+        self.node = node
+    def __getattr__(self, name):
+        return getattr(self.node, name)
 """
 HELPED = (
     "import sys, pathlib; sys.path.insert(0, str(pathlib.Path(__file__).parent)); import helper; "
@@ -200,17 +204,19 @@ HELPED = (
 
 
 async def test_a_helper_may_ask_for_a_name_and_may_not_use_a_missing_one(tmp_path):
-    project = scripts(tmp_path, [f"{HELPED}helper.weight_of(leaf)", f"{HELPED}helper.total(leaf)"])
+    calls = (
+        "weight_of(leaf)",
+        "total(leaf)",
+        "Around(leaf).totl",
+        "weight_of(helper.Around(leaf))",
+    )
+    project = scripts(tmp_path, [f"{HELPED}helper.{call}" for call in calls])
     (tmp_path / "eval_scripts" / "example" / "helper.py").write_text(HELPER)
-    asks, uses = await evaluate(project, ClaimJudge())
-    assert asks.score == 1.0
+    asks, uses, uses_around, asks_around = await evaluate(project, ClaimJudge())
+    assert (asks.score, asks_around.score) == (1.0, 1.0)
     assert uses.reason == (
         "script helper.py uses VerificationNode.totl in line 4, which the toolkit does not have"
     )
-
-
-async def test_scripts_may_lie_in_any_folder_of_the_system():
-    """Such as /run/media and /dev/shm, where disks and shared memory are mounted."""
-    with TemporaryDirectory(dir="/dev/shm") as folder:
-        (outcome,) = await evaluate(scripts(Path(folder), ["leaf.scores"]), ClaimJudge())
-    assert "uses VerificationNode.scores in line 24" in outcome.reason
+    assert uses_around.reason == (
+        "script task_002.py uses VerificationNode.totl in line 24, which the toolkit does not have"
+    )

@@ -12,7 +12,9 @@ import signal
 import socket
 import sys
 import tempfile
+from collections import defaultdict
 from collections.abc import Coroutine, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -346,14 +348,19 @@ def _limit_if(kind: bytes, pid: int, max_bytes: int) -> None:
 
 
 def _descendants(pid: int) -> Iterator[int]:
-    try:
-        children = [
-            int(child)
-            for listing in (_PROCESSES / str(pid) / "task").glob("*/children")
-            for child in listing.read_text(encoding="ascii").split()
-        ]
-    except OSError:
-        return
-    for child in children:
-        yield child
-        yield from _descendants(child)
+    """Yield a process's children, their children, and so on.
+
+    By the parents of all processes: the lists of children in /proc are those of threads, and lack
+    some while threads end.
+    """
+    children: dict[int, list[int]] = defaultdict(list)
+    for folder in _PROCESSES.glob("[0-9]*"):
+        with suppress(OSError):  # it has ended
+            # proc(5): the name, in parentheses, may hold any sign; state and parent follow.
+            parent = (folder / "stat").read_bytes().rpartition(b")")[2].split()[1]
+            children[int(parent)].append(int(folder.name))
+    waiting = [pid]
+    while waiting:
+        found = children[waiting.pop()]
+        yield from found
+        waiting += found

@@ -2,6 +2,9 @@
 
 import os
 import re
+import resource
+import subprocess
+import sys
 import threading
 import zlib
 from contextlib import contextmanager
@@ -14,6 +17,7 @@ from fixtures.process_tree import descendants
 from servers.toothed_site import Reply, SiteServer, certificate
 
 from mind2web2.capture.browser import Browser
+from mind2web2.capture.browser_process import limit_pages
 from mind2web2.capture.models import CaptureSettings, NetworkSettings
 
 HOST = "www.bombs.example"
@@ -114,6 +118,27 @@ async def test_a_page_that_takes_all_memory_loses_its_own_process(limited_browse
     assert "may use 500 MB of memory" in bomb.failure
     assert (plain.failure, plain.troubles) == (None, ())
     assert 200 < max(peaks) < 500 + PROGRAM_MB
+
+
+BROWSER = """
+import subprocess, sys, threading
+page = [sys.executable, "-c", "import sys; sys.stdin.read()", "--type=renderer"]
+print(subprocess.Popen(page, stdin=subprocess.PIPE).pid, flush=True)
+while True:
+    threading.Thread(target=int).start()
+"""
+
+
+def test_pages_are_limited_while_threads_of_the_browser_end():
+    command = [sys.executable, "-c", BROWSER]
+    with subprocess.Popen(command, stdout=subprocess.PIPE) as browser:
+        try:
+            page = int(browser.stdout.readline())
+            for limit in range(700 * MEGABYTE, 400 * MEGABYTE, -MEGABYTE):
+                limit_pages(browser.pid, limit)
+                assert resource.prlimit(page, resource.RLIMIT_DATA)[0] == limit
+        finally:
+            browser.kill()
 
 
 @pytest.mark.parametrize("name", ["comment", "framed"])

@@ -36,7 +36,7 @@ _ABBREVIATION = re.compile(r"\b[A-Z]{2,8}\b")
 _NO_LETTERS = re.compile(r"[\W\d_]+")
 _PART = re.compile(r"[^;；]+")
 _AND = re.compile(r",? and |,? & |,? et |,? und |, ")
-# More works that begin with one word, of one year or of any, than a report tells apart.
+# A citation that more works could mean, by their first word, names none: each looks at all of them.
 _MOST_ALIKE = 500
 
 

@@ -34,6 +34,8 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 _PACKAGE = "mind2web2"
 # The instructions for a name after a dot; ``hasattr`` and ``getattr`` are calls.
 _AFTER_DOT = frozenset({"LOAD_ATTR", "LOAD_METHOD"})
+# Those of ``getattr`` with a default, as its call has them.
+_ARGUMENTS_WITH_DEFAULT = 3
 
 
 class AddedNode(NamedTuple):
@@ -266,8 +268,8 @@ def report_missing(owner: Any, name: str, *, is_set: bool = False) -> None:
     """
     kind = owner if isinstance(owner, type) else type(owner)
     frame = sys._getframe(2)
-    while frame.f_code.co_name == "__getattr__" and frame.f_back is not None:
-        frame = frame.f_back  # an object of the script's that stands before ours
+    while frame.f_back is not None and _is_passed_on(frame):
+        frame = frame.f_back
     is_used = is_script(frame) and (is_set or _is_after_dot(frame))
     if not is_used or not _is_ours(kind.__module__):
         return
@@ -279,6 +281,16 @@ def report_missing(owner: Any, name: str, *, is_set: bool = False) -> None:
         f"uses {label}.{name}{_in_line(frame)}, which the toolkit does not have"
         f"{_hint(name, [known for known in dir(owner) if not known.startswith('_')])}",
     )
+
+
+def _is_passed_on(frame: FrameType) -> bool:
+    """Tell whether a wrapper of the script's takes all its names from one of our objects.
+
+    One that asks whether ours has the name, by ``hasattr`` or with a default, has another way.
+    """
+    code = frame.f_code
+    has_default = code.co_code[frame.f_lasti + 1] == _ARGUMENTS_WITH_DEFAULT
+    return code.co_name == "__getattr__" and "hasattr" not in code.co_names and not has_default
 
 
 def _is_after_dot(frame: FrameType) -> bool:

@@ -197,26 +197,43 @@ class Around:
         self.node = node
     def __getattr__(self, name):
         return getattr(self.node, name)
+class Asking(Around):
+    def __getattr__(self, name):
+        return getattr(self.node, name) if hasattr(self.node, name) else 0
+class Filling(Around):
+    def __getattr__(self, name):
+        return getattr(self.node, name, 0)
 """
 HELPED = (
     "import sys, pathlib; sys.path.insert(0, str(pathlib.Path(__file__).parent)); import helper; "
 )
 
 
-async def test_a_helper_may_ask_for_a_name_and_may_not_use_a_missing_one(tmp_path):
-    calls = (
+@pytest.mark.parametrize(
+    "call",
+    [
         "weight_of(leaf)",
-        "total(leaf)",
-        "Around(leaf).totl",
         "weight_of(helper.Around(leaf))",
-    )
-    project = scripts(tmp_path, [f"{HELPED}helper.{call}" for call in calls])
+        "Asking(leaf).weight",
+        "Filling(leaf).weight",
+    ],
+)
+async def test_a_helper_may_ask_for_a_name(tmp_path, call):
+    project = scripts(tmp_path, [f"{HELPED}helper.{call}"])
     (tmp_path / "eval_scripts" / "example" / "helper.py").write_text(HELPER)
-    asks, uses, uses_around, asks_around = await evaluate(project, ClaimJudge())
-    assert (asks.score, asks_around.score) == (1.0, 1.0)
-    assert uses.reason == (
-        "script helper.py uses VerificationNode.totl in line 4, which the toolkit does not have"
-    )
-    assert uses_around.reason == (
-        "script task_002.py uses VerificationNode.totl in line 24, which the toolkit does not have"
-    )
+    (outcome,) = await evaluate(project, ClaimJudge())
+    assert (outcome.score, outcome.reason) == (1.0, None)
+
+
+@pytest.mark.parametrize(
+    ("call", "place"),
+    [
+        ("total(leaf)", "helper.py uses VerificationNode.totl in line 4"),
+        ("Around(leaf).totl", "task_000.py uses VerificationNode.totl in line 24"),
+    ],
+)
+async def test_a_helper_may_not_use_a_missing_name(tmp_path, call, place):
+    project = scripts(tmp_path, [f"{HELPED}helper.{call}"])
+    (tmp_path / "eval_scripts" / "example" / "helper.py").write_text(HELPER)
+    (outcome,) = await evaluate(project, ClaimJudge())
+    assert outcome.reason == f"script {place}, which the toolkit does not have"

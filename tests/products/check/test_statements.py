@@ -219,6 +219,19 @@ def test_the_last_of_many_works_of_an_author_is_found() -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("count", "sources", "unresolved"),
+    [(500, ["https://a.example/0"], []), (501, [], ["(Roe & Lee, 2019)"])],
+)
+def test_a_citation_that_hundreds_of_works_could_mean_names_none(
+    count: int, sources: list[str], unresolved: list[str]
+) -> None:
+    works = "\n".join(f"Roe, A. (2019). Dams. https://a.example/{each}" for each in range(count))
+    report = read_report(f"Dams are old (Roe & Lee, 2019).\n\n## References\n\n{works}")
+    assert [each.sources for each in report.statements] == [sources]
+    assert report.unresolved == unresolved
+
+
 def test_an_entry_keeps_all_its_addresses() -> None:
     urls = [f"https://a.example/{number}" for number in range(30)]
     report = f"Dams are old [1].\n\n## References\n\n[1] {' '.join(urls)}"

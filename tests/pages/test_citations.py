@@ -253,6 +253,9 @@ def test_metrics_and_the_viewer_name_barred_sources_and_change_no_score(tmp_path
     project.add_script({"deep": ("The lake is deep.", None)})
     project.add_answer("answer_1", "Deep: https://arxiv.org/abs/2506.21506")
     project.add_answer("answer_2", "Deep: https://lake.example/depth")
+    project.add_script({"deep": ("The pond is deep.", None)}, task="pond")
+    project.add_answer("answer_1", "Deep: https://pond.example/depth", "pond")
+    project.add_answer("answer_2", "Deep: https://pond.example/depth", "pond")
     (tmp_path / "own.txt").write_text("# mine\nlake.example\n")
     with JudgeServer(
         lambda body: {"reasoning": "r", "result": "2506" not in json.dumps(body)}
@@ -266,9 +269,9 @@ def test_metrics_and_the_viewer_name_barred_sources_and_change_no_score(tmp_path
     ) in printed
     assert "1 (lake/answer_2.md)" in call(main, "metrics", "bot", "--barred", "own.txt").stdout
     # The barred answer is left out, where a missing one counts as 0.
-    listed = call(main, "metrics", "bot", "--task_id", "lake")
+    listed = call(main, "metrics", "bot", "--task_id", "lake", "--task_id", "pond")
     assert "without them: partial completion 100%, success rate 100%" in listed.stdout
-    assert read_json(project.results / "summary.json")["avg_score"] == 0.5
+    assert read_json(project.results / "summary.json")["avg_score"] == 0.75
     shown = Catalog(project.paths).answer(AnswerKey("bot", "lake", "answer_1"))
     assert [each["url"] for each in shown["facts"]["barred"]] == [
         "https://arxiv.org/abs/2506.21506"

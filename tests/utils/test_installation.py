@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from mind2web2.utils.callers import caller_of
+from mind2web2.utils.callers import caller_of, is_installed
 
 
 def test_the_program_that_runs_the_event_loop_is_no_caller():
@@ -20,6 +20,4 @@ def test_the_program_that_runs_the_event_loop_is_no_caller():
 
 @pytest.mark.parametrize("folder", ["/run/media/disk", "/dev/shm", "/etc/tasks", "/home/me"])
 def test_scripts_may_lie_in_any_folder_of_the_system(folder):
-    names = {"caller_of": caller_of, "sys": sys, "__name__": "lake"}
-    exec(compile("caller = caller_of(sys._getframe())", f"{folder}/lake.py", "exec"), names)
-    assert names["caller"] == "script"
+    assert not is_installed(f"{folder}/lake.py")

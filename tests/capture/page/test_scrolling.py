@@ -1,10 +1,15 @@
 """Whatever loads when it comes into view has been in view."""
 
+import asyncio
 import dataclasses
+import os
+import signal
+from pathlib import Path
 
 import pytest
 from capture.loaded import load
 from capture.small_site import SmallSite
+from fixtures.process_tree import descendants
 
 from mind2web2.capture.models import CaptureSettings
 from mind2web2.capture.page.isolated_world import FrameWorld
@@ -291,10 +296,28 @@ FADES = {
 }
 
 
+PARTS = "".join(f"<p style='margin:900px 0'>Part {n}.</p>" for n in range(9))
+
+
 @pytest.mark.parametrize("name", FADES)
 async def test_text_that_fades_in_while_scrolling_is_visible(page, name):
-    parts = "".join(f"<p style='margin:900px 0'>Part {n}.</p>" for n in range(9))
-    loaded, _ = await scrolled(page, FADES[name] + parts + "<div style='opacity:0'>Hidden</div>")
+    loaded, _ = await scrolled(page, FADES[name] + PARTS + "<div style='opacity:0'>Hidden</div>")
     seen = await loaded.seen()
     assert [n for n in range(9) if f"Part {n}." not in seen] == []
     assert "Hidden" not in seen
+
+
+def is_painter(pid):
+    """Tell whether this is the browser's process that paints for all its pages."""
+    return "--type=gpu-process" in Path(f"/proc/{pid}/cmdline").read_text(encoding="utf-8")
+
+
+async def test_a_browser_that_paints_late_is_waited_for(page):
+    """On a busy machine a page's observers are told of all its parts too."""
+    loaded = await load(page, FADES["and stays"] + PARTS)
+    (painter,) = (pid for pid in descendants(os.getpid()) if is_painter(pid))
+    os.kill(painter, signal.SIGSTOP)
+    asyncio.get_running_loop().call_later(1.5, os.kill, painter, signal.SIGCONT)
+    await scroll_through(loaded.worlds, 20, loaded.rest)
+    seen = await loaded.seen()
+    assert [n for n in range(9) if f"Part {n}." not in seen] == []

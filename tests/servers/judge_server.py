@@ -434,9 +434,10 @@ class _Handler(BaseHTTPRequestHandler):
         headers = {name.lower(): value for name, value in self.headers.items()}
         try:
             fault = self.server.judge.answer(Call(self.path, headers, body))
-            self._send(fault, self._payload(fault, body))
         finally:
+            # Before it is sent: who has the answer may ask again.
             self.server.judge.done()
+        self._send(fault, self._payload(fault, body))
 
     def _payload(self, fault: Fault, body: Body) -> bytes:
         if fault.body is not None:

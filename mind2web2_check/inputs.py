@@ -108,7 +108,9 @@ def _read(report: str) -> bytes:
         with Path(report).open("rb") as file:
             data = file.read(_MAX_BYTES + 1)
     except OSError as error:
-        raise UsageError(f"cannot read {report}: {error.strerror}") from error
+        is_address = report.startswith(("http://", "https://"))
+        reason = "save the page, and give the file" if is_address else error.strerror
+        raise UsageError(f"cannot read {report}: {reason}") from error
     if len(data) > _MAX_BYTES:
         raise UsageError(f"{report} is larger than {_MAX_BYTES // 1024**2} MB")
     return data

@@ -204,8 +204,8 @@ def pack_submission(
         more: further fields of the manifest.
 
     Raises:
-        UsageError: a result was changed by hand, a file is a link or cannot be read, or the archive
-            cannot be written.
+        UsageError: a result was changed by hand, a file is a link, has a name that is not UTF-8 or
+            cannot be read, or the archive cannot be written.
         JudgmentStoreError: the judgments cannot be read.
     """
     files: dict[str, PackedFile] = {}
@@ -245,6 +245,9 @@ def pack_submission(
         is_output = at == output or is_leftover(at.name)
         place = "" if error.filename is None or is_output else f"{at}: "
         raise UsageError(f"cannot pack {output}: {place}{error.strerror or error}") from error
+    except UnicodeEncodeError as error:
+        text = f"cannot pack {output}: {error.object!a} is not UTF-8: give it a name that is"
+        raise UsageError(text) from error
     return PackedArchive(output, len(files))
 
 

@@ -1,5 +1,7 @@
 """``mind2web2 validate`` and ``submit``, and the way from download to submission."""
 
+import os
+
 import pytest
 from projects import AGENT, Project, call
 
@@ -100,3 +102,11 @@ def test_answers_without_a_result_are_named():
         assert "Warning: without a result: lake/answer_1, lake/answer_2, " in run.stdout
         assert "; run mind2web2 evaluate bot\n" in run.stdout
         assert "no entry for the leaderboard: answers have no result" in run.stdout
+
+
+def test_a_file_whose_name_is_not_utf8_is_named(project):
+    (project.root / "answers/bot" / os.fsdecode(b"lake/notes\xff.txt")).write_text("ignored")
+    run = call(main, "submit", AGENT)
+    assert run.returncode == 2
+    assert "cannot pack bot.zip: 'answers/bot/lake/notes\\udcff.txt' is not UTF-8" in run.stderr
+    assert not (project.root / "bot.zip").exists()

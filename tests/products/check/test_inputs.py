@@ -331,6 +331,11 @@ def test_a_report_that_unfolds_without_end_is_refused(tmp_path: Path) -> None:
         report_in(str(path))
 
 
+def test_an_address_is_no_report() -> None:
+    with pytest.raises(UsageError, match=r"cannot read https://a\.example/b: save the page, and"):
+        report_in("https://a.example/b")
+
+
 @pytest.mark.parametrize(
     ("written", "shown"),
     [

@@ -55,7 +55,7 @@ async def scroll_through(worlds: Sequence[FrameWorld], deadline_s: float, rest: 
 
     A document on which scrolling has no effect is not scrolled.
     """
-    tour = _Tour(rest)
+    tour = _Tour(rest, worlds[0])
     is_cut = False
     try:
         async with asyncio.timeout(deadline_s):
@@ -71,8 +71,9 @@ async def scroll_through(worlds: Sequence[FrameWorld], deadline_s: float, rest: 
 
 
 class _Tour:
-    def __init__(self, rest: Rest) -> None:
+    def __init__(self, rest: Rest, page: FrameWorld) -> None:
         self._rest = rest
+        self._page = page
         self._has_stalled = False
         self.rounds = 0
         self.growths = 0
@@ -98,9 +99,9 @@ class _Tour:
     async def back_to_the_top(self, worlds: Sequence[FrameWorld]) -> None:
         for world in worlds:
             await _scroll_step(world, "top")
-        await wait_for_paint(worlds[0])
+        await wait_for_paint(self._page)
         if not self._has_stalled:
-            await settle(worlds[0], self._rest, _END_PAGE_TIME_S)
+            await settle(self._page, self._rest, _END_PAGE_TIME_S)
         for world in worlds:
             self.gathered_rows += await _scroll_step(world, "place") or 0
 
@@ -115,7 +116,7 @@ class _Tour:
 
     async def _gather(self, world: FrameWorld, index: int) -> None:
         for _ in range(_MAX_GATHERING_STEPS):
-            await wait_for_paint(world)
+            await self._wait_for_paint(world)
             await self._wait(_STEP_PAGE_TIME_S)
             place = await _scroll_step(world, "gather", index)
             if place is None or not place["isMore"]:
@@ -131,7 +132,7 @@ class _Tour:
                 return
             self.rounds += 1
             first_height = first_height or place["height"]
-            await wait_for_paint(world)
+            await self._wait_for_paint(world)
             await self._wait(_STEP_PAGE_TIME_S)
             if place["top"] > _MAX_HEIGHT_PX:
                 # A page that is merely long is all there already.
@@ -154,8 +155,14 @@ class _Tour:
     async def _notify_observers(self, world: FrameWorld) -> None:
         # The page's observers are called while its time runs. Where two steps come in one call, the
         # many pages that look at the first entry only miss the second.
-        await wait_for_paint(world)
+        await self._wait_for_paint(world)
         await self._wait(_STEP_PAGE_TIME_S)
+
+    async def _wait_for_paint(self, world: FrameWorld) -> None:
+        # A frame may never be painted, but only the page shows that the browser is late.
+        await wait_for_paint(self._page)
+        if world is not self._page:
+            await wait_for_paint(world)
 
     async def _wait(self, page_time_s: float) -> None:
         # A response that does not come would hold up every step.

@@ -4,6 +4,7 @@ import asyncio
 import dataclasses
 import os
 import signal
+from html import escape
 from pathlib import Path
 
 import pytest
@@ -312,9 +313,15 @@ def is_painter(pid):
     return "--type=gpu-process" in Path(f"/proc/{pid}/cmdline").read_text(encoding="utf-8")
 
 
-async def test_a_browser_that_paints_late_is_waited_for(page):
+FADING = FADES["and stays"] + PARTS
+
+
+@pytest.mark.parametrize(
+    ("html", "frame"), [(FADING, 0), (f'<iframe height=900 srcdoc="{escape(FADING)}"></iframe>', 1)]
+)
+async def test_a_browser_that_paints_late_is_waited_for(page, html, frame):
     """On a busy machine a page's observers are told of all its parts too."""
-    loaded = await load(page, FADES["and stays"] + PARTS)
+    loaded = await load(page, html)
     # Of all browsers that this process has started.
     painters = [pid for pid in descendants(os.getpid()) if is_painter(pid)]
     assert painters
@@ -322,5 +329,5 @@ async def test_a_browser_that_paints_late_is_waited_for(page):
         os.kill(painter, signal.SIGSTOP)
         asyncio.get_running_loop().call_later(1.5, os.kill, painter, signal.SIGCONT)
     await scroll_through(loaded.worlds, 20, loaded.rest)
-    seen = await loaded.seen()
+    seen = await loaded.seen(frame)
     assert [n for n in range(9) if f"Part {n}." not in seen] == []

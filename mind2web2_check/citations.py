@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise, starmap
 
 from mind2web2.plugin import Address
 from mind2web2_check.author_year import author_citations
@@ -40,6 +41,9 @@ _NO_LABEL = re.compile(
 )
 _PROGRAM_NUMBER = re.compile(r"[\[【](\d{1,3})†")
 _RANGE = re.compile(r"(?<=\d)\]([ \t]*[–—-][ \t]*)\[(?=\d)")
+# Between two citations it stands for the numbers that they span.
+_DASH = re.compile(r"[ \t]*[–—-][ \t]*")
+_MARK_SIGNS = re.compile(r"</?sup>|[\[\]]")
 _GLUED_NUMBER = re.compile(r"(?<=[A-Za-z_/-])\d{1,3}$")
 _MIN_CITED = 0.2
 _MAX_DIGITS = 3
@@ -164,6 +168,8 @@ class _Reader:
             self._take(each.start, each.end)
         self._found += self._by_author()
         found = sorted(self._found, key=lambda each: each.start)
+        found += filter(None, starmap(self._between, pairwise(found)))
+        found.sort(key=lambda each: each.start)
         not_taken = [
             each
             for each in self._candidates
@@ -172,6 +178,25 @@ class _Reader:
         ]
         rows = sorted(self._table.values(), key=lambda row: -row.total)
         return Citations(found, self._lists, rows, not_taken)
+
+    def _between(self, first: Citation, last: Citation) -> Citation | None:
+        """Return what ``[^1]-[^4]`` cites between its ends."""
+        low, high = map(self._number, (first, last))
+        if not (0 < low < high and _DASH.fullmatch(self._text, first.end, last.start)):
+            return None
+        labels = [str(number) for number in range(low + 1, high)]
+        if not labels:
+            # The dash is no word of a sentence.
+            return Citation(first.end, last.start)
+        mark = f"[{labels[0]}–{labels[-1]}]" if labels[1:] else f"[{labels[0]}]"
+        return self._citation(first.end, last.start, mark, labels)
+
+    def _number(self, citation: Citation) -> int:
+        """Return the number in a list of what a mark cites; 0 if it has none."""
+        labels = labels_in(_MARK_SIGNS.sub("", citation.mark))
+        entry = self._lists.entry(labels.names[-1], citation.start) if labels else None
+        numbers = (label.lstrip("^") for label in entry.labels) if entry else ()
+        return next(map(int, filter(str.isdecimal, numbers)), 0)
 
     def _of_address(self, address: Address) -> Citation | None:
         if self._taken[address.start]:

@@ -14,6 +14,7 @@ from mind2web2.plugin import Fact, facts_in, find_quote, lookup_key
 from mind2web2_check.amounts import Amount, amounts_in
 from mind2web2_check.sources import SourcePage
 from mind2web2_check.statements import ReadReport, Statement
+from mind2web2_check.words import QUOTATION
 
 HintKind = Literal[
     "dead source",
@@ -29,11 +30,6 @@ HintKind = Literal[
     "name not on the page",
     "no source",
 ]
-# Behind a digit, a straight mark stands for inches.
-_QUOTATION = re.compile(
-    r'(?<!\w)"[^"]{1,400}"|„[^„“”]{1,400}[“”]|“[^“”]{1,400}”|«[^«»]{1,400}»|»[^«»]{1,400}«'
-    "|「[^「」]{1,400}」|『[^『』]{1,400}』"
-)
 # Chinese and Japanese have no spaces between words.
 _QUOTED_WORD = re.compile(r"[\u3040-\u9fff]{3}|\w+")
 _MIN_QUOTED_WORDS = 4
@@ -118,7 +114,7 @@ def _about_statement(
 ) -> Iterator[Hint]:
     claim = _with_plain_digits(statement.plain)
     text = "\n".join(f"{page.title}\n{page.text}" for page in pages)
-    for quotation in _QUOTATION.findall(claim):
+    for quotation in QUOTATION.findall(claim):
         said = quotation[1:-1].strip()
         if len(_QUOTED_WORD.findall(said)) >= _MIN_QUOTED_WORDS:
             found = find_quote(said.strip(" .,"), (("page", text),))

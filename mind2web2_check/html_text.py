@@ -27,6 +27,7 @@ _MAX_SPAN, _MAX_LABEL_CHARS = 100, 12
 # Merged cells may unfold into this many characters, and each into at least these.
 _MAX_UNFOLDED_CHARS, _CELL_CHARS = 2_000_000, 10
 # A cell with a number, a sentence or long words.
+_WHOLE = re.compile(r"[0-9]{1,6}")
 _VALUE = re.compile(r"\d|[.!?。]\s*\Z|\S[\s\S]{60}")
 _NOT_BOLD = ".//text()[normalize-space() and not(ancestor::b or ancestor::strong or ancestor::th)]"
 
@@ -53,6 +54,7 @@ def html_text(page: str) -> str:
     for term in root.xpath(f"//dt[string-length(.) <= {_MAX_LABEL_CHARS}]"):
         for definition in term.xpath("following-sibling::*[1]/self::dd"):
             term.append(definition)
+            definition.text = f" {definition.text or ''}"
             definition.tag = "span"
     _Links(root).write()
     options = ConversionOptions(
@@ -190,8 +192,14 @@ class _Links:
                 link.tag = "span"
             else:
                 link.set("href", re.sub(r"\A//", "https://", href))
-        for element, name in notes.items():
-            _label_note(element, name)
+        numbers: dict[HtmlElement, str] = {}
+        for above in {note.getparent() for note in notes}:
+            if above.tag == "ol":
+                # All of them: what is converted counts only the items that are left.
+                numbers |= _numbers(above)
+        names = {note: f"[^{name}]: " for note, name in notes.items()}
+        for element in names.keys() | numbers.keys():
+            _label(element, names.get(element, "") + numbers.get(element, ""))
 
     def _target(self, link: HtmlElement) -> str:
         """Return the id on this page that a link leads to; empty if it leads elsewhere."""
@@ -210,11 +218,26 @@ class _Links:
                     yield note, name
 
 
-def _label_note(element: HtmlElement, name: str) -> None:
-    """Write a note's labels before it: its id, and its number in a list."""
-    above = element.getparent()
-    number = f"[{above.index(element) + 1}]: " if above.tag == "ol" else ""
+def _numbers(above: HtmlElement) -> dict[HtmlElement, str]:
+    """Return the numbers that a browser shows before the items of a list, as labels."""
+    items = above.xpath("./li")
+    step = 1 if above.get("reversed") is None else -1
+    number = _whole(above.get("start"), 1 if step > 0 else len(items))
+    numbers = {}
+    for item in items:
+        number = _whole(item.get("value"), number)
+        numbers[item] = f"[{number}]: "
+        number += step
+    return numbers
+
+
+def _whole(written: str | None, otherwise: int) -> int:
+    return int(written) if written and _WHOLE.fullmatch(written) else otherwise
+
+
+def _label(element: HtmlElement, labels: str) -> None:
+    """Write labels before an entry, in one paragraph."""
     for block in element.xpath(".//p | .//div"):
         block.tag = "span"
-    element.text = f"[^{name}]: {number}{element.text or ''}"
+    element.text = f"{labels}{element.text or ''}"
     element.tag = "p"

@@ -100,6 +100,7 @@ READINGS = (
     Reading("index", "^1^ ^{1} $^1$", _INDEXED),
     Reading("unit or exponent", _RAISED, _BASE),
     Reading("exponent", _RAISED, r"(?<![^\W_])[a-z]{1,3}|[)\]}]|</sub>", unless=_first),
+    Reading("exponent", _RAISED, r"(?:\s[=+*·×−]\s|[=√π·×])[a-zA-Z]{1,3}"),
     Reading("isotope", _RAISED, r"(?<![.!?])(?:^|[\s(–-])", behind=r"[A-Z]"),
     Reading("exponent", "¹", _NO_BASE),
     Reading("exponent", "¹", behind=r"[a-zA-Zß-ÿ]"),

@@ -11,7 +11,7 @@ from functools import cached_property
 from itertools import chain, groupby, islice, takewhile
 
 from mind2web2.plugin import Address, AddressText
-from mind2web2_check.blocks import PLAIN_HEADING, Block
+from mind2web2_check.blocks import BOLD_LINE, PLAIN_HEADING, Block
 from mind2web2_check.labels import LABEL_BEHIND, EntryLabel, entry_label, labels_in, normal
 from mind2web2_check.words import YEAR, is_list_heading
 
@@ -33,6 +33,8 @@ _PROSE = re.compile(
     r"(?=\S+(?:\s+\S+){7}).*[.?!]\Z|.*(?:[^\W\d_]\s?\[\d{1,3}\]\.|\.\s?\[\d{1,3}\])\Z", re.DOTALL
 )
 _YEAR = re.compile(YEAR)
+# What links within the text lead to.
+_ANCHORS = re.compile(r"(?:<a\b[^<>\n]{1,200}>\s*</a>\s*)+")
 _MARKUP = re.compile(r"[*_\[\]#]+")
 _SAME_SOURCE = re.compile(
     r"\W*(?:ibid(?:em)?|ebd|ebenda|id(?:em)?|a\.\s?a\.\s?O|loc\.\s?cit|同上|там же)\b",
@@ -175,7 +177,8 @@ class ListFinder:
         if block.number:
             return EntryLabel((normal(block.number),), "1.", block.start)
         if block.kind in ("paragraph", "item", "heading"):
-            label = entry_label(self._text, block.start, block.end)
+            start = _ANCHORS.match(self._text, block.start, block.end)
+            label = entry_label(self._text, start.end() if start else block.start, block.end)
             look = label.look if label else ""
             if block.kind == "heading":
                 return label if look in _SURE_LOOKS else None
@@ -201,7 +204,8 @@ class ListFinder:
         level = self._blocks[index].level or PLAIN_HEADING
         below = self._below(index)
         if is_list_heading(content):
-            section = list(takewhile(lambda at: not self._ends(at, level), below))
+            ends = self._ends_marked if any(map(self._is_marked, below[:1])) else self._ends
+            section = list(takewhile(lambda at: not ends(at, level), below))
             return section if any(map(self._is_entry, section)) else []
         if _LOOSE_HEADING.fullmatch(content.strip("#* ")):
             section = list(takewhile(lambda at: not self._is_new_part(at, level), below))
@@ -234,6 +238,22 @@ class ListFinder:
             or is_list_heading(content)
             or bool(is_prose and not is_entry)
         )
+
+    def _is_marked(self, index: int) -> bool:
+        """Tell whether a block begins as an entry does: with a label, or as an item of a list."""
+        return bool(self._labels[index]) or self._blocks[index].kind == "item"
+
+    def _ends_marked(self, index: int, level: int) -> bool:
+        """Tell whether a list of such entries ends: a year makes no entry of a sentence."""
+        if self._ends(index, level):
+            return True
+        content, block = self._content(index), self._blocks[index]
+        if self._is_marked(index) or self._is_listed(index) or block.kind != "paragraph":
+            return False
+        if BOLD_LINE.fullmatch(content):
+            # It may stand above further entries.
+            return not any(self._labels[at] or self._is_listed(at) for at in self._below(index)[:1])
+        return _PROSE.match(content) is not None
 
     def _is_listed(self, index: int) -> bool:
         """Tell whether a block is an address, or a title with an address at its end or start."""

@@ -20,6 +20,7 @@ from mind2web2_check.markup import without_markup
 from mind2web2_check.source_lists import Entry
 from mind2web2_check.words import (
     ABBREVIATION,
+    QUOTATION,
     SOURCE_LABELS,
     SOURCE_LINE,
     TALK,
@@ -289,7 +290,8 @@ class _Statements:
         """Tell if a sentence that cites nothing is the agent's own talk or goes with it."""
         first = self._text[group[0].start : group[0].end]
         own = self._text[segment.start : segment.end]
-        return not segment.citations and any(map(TALK.search, {first, own}))
+        said = {QUOTATION.sub("", sentence) for sentence in (first, own)}
+        return not segment.citations and any(map(TALK.search, said))
 
     def _is_statement(self, segment: _Segment) -> bool:
         content = self._shadow[segment.start : segment.end].replace(_OPAQUE, " ")

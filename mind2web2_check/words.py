@@ -103,9 +103,20 @@ SOURCE_LINE = re.compile(
     re.IGNORECASE,
 )
 
+# Behind a digit, a straight mark stands for inches.
+QUOTATION = re.compile(
+    r'(?<!\w)"[^"]{1,400}"|„[^„“”]{1,400}[“”]|“[^“”]{1,400}”|«[^«»]{1,400}»|»[^«»]{1,400}«'
+    "|「[^「」]{1,400}」|『[^『』]{1,400}』"
+)
+
+# Behind a name, such as "World War", or another word that is numbered, "I" is a number.
+_BEFORE_I = (
+    rf"(?:^|[^\w\s]\s*|(?<![\w'’-])(?!(?:{'|'.join(sorted(NUMBERED))})\s)[a-zß-ÿ][\w'’-]*\s"
+    r"|\b(?:After|Although|And|As|Because|Before|But|First|Here|How|If|Next|Now|Since|So|Then|What|When|Where|While)\s)"
+)
 # The first person, and offers at the start of a sentence.
 TALK = re.compile(
-    r"\bI(?:['’](?:ll|ve|m|d)\b| "
+    rf"{_BEFORE_I}I(?:['’](?:ll|ve|m|d)\b| "
     r"(?:will|need|have|can|could|would|should|am|was|found|searched|prioritized|also|focus"
     r"|flag|recommend|propose|looked|want|must|used|tried|did|do|think|believe|now|then|first|next|shall|may|might)\b)"
     r"|\b[Ll]et (?:me|us)\b|\b[Ll]et['’]s\b|我(?:们)?(?:需要|将要?|会先|先|已经|可以|现在|正在|打算|想要?|来)|让我|接下来，?我"

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Self
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 
 class Mind2Web2Error(Exception):
@@ -86,9 +87,13 @@ class ResultWriteError(Mind2Web2Error):
     """A result, log or judgment cannot be written."""
 
     @classmethod
-    def at(cls, place: object, error: OSError) -> Self:
-        """Return the error of a file or folder that cannot be written."""
-        return cls(f"cannot write to {place}: {error.strerror or error}")
+    @contextmanager
+    def at(cls, place: object) -> Iterator[None]:
+        """Raise an ``OSError`` while entered as this error, which names a file or folder."""
+        try:
+            yield
+        except OSError as error:
+            raise cls(f"cannot write to {place}: {error.strerror or error}") from error
 
 
 class ToolError(Mind2Web2Error):

@@ -112,7 +112,7 @@ class LabelFile:
 
     def _write(self, content: Label | SampledFrom) -> None:
         line = content.model_dump_json().encode("utf-8", "backslashreplace") + b"\n"
-        try:
+        with ResultWriteError.at(self.path):
             self.path.parent.mkdir(parents=True, exist_ok=True)
             with self.path.open("ab") as file:
                 # A line that a crash cut short must not swallow this one.
@@ -121,8 +121,6 @@ class LabelFile:
                 file.write(line)
                 file.flush()
                 os.fsync(file.fileno())
-        except OSError as error:
-            raise ResultWriteError.at(self.path, error) from error
 
     def blind(self) -> Labels:
         """Return each leaf's first label; labels that were taken back do not count."""

@@ -98,13 +98,11 @@ class ImportedRun:
 
     def write(self) -> None:
         """Write answer and meta file. Raises ResultWriteError: the folder cannot be written."""
-        try:
+        with ResultWriteError.at(self.place.folder):
             meta = (json.dumps(self.meta) + "\n").encode()
             write_whole(self.place.answer.with_suffix(".meta.json"), meta)
             # Last: an answer that is there is not imported again.
             write_whole(self.place.answer, self.text.encode())
-        except OSError as error:
-            raise ResultWriteError.at(self.place.folder, error) from error
 
 
 def read_answers(path: Path, tasks: list[Task], agent_folder: Path) -> list[ImportedRun]:

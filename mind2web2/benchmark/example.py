@@ -23,7 +23,7 @@ def write_example(folder: Path) -> int:
         ResultWriteError: the folder cannot be written.
     """
     files = {folder / name: content for name, content in _files()}
-    try:
+    with ResultWriteError.at(folder):
         existing_files = {path: read_regular_file(path) for path in files if path.exists()}
         if changed := [
             str(path) for path, content in existing_files.items() if content != files[path]
@@ -31,8 +31,6 @@ def write_example(folder: Path) -> int:
             raise UsageError(f"{name_list(changed)} differ from the example: name another folder")
         for path in files.keys() - existing_files.keys():
             write_whole(path, files[path])
-    except OSError as error:
-        raise ResultWriteError.at(folder, error) from error
     return len(files) - len(existing_files)
 
 

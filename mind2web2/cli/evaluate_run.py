@@ -273,11 +273,9 @@ async def _print_beforehand(run: _Run) -> None:
 @contextmanager
 def _logging(console: PlainConsole, folders: RunFolders) -> Iterator[None]:
     """Send the package's log to ``run.log`` and its errors to the console during a run."""
-    try:
+    with ResultWriteError.at(folders.agent_results):
         folders.agent_results.mkdir(parents=True, exist_ok=True)
         to_file = LogFile(folders.agent_results / "run.log")
-    except OSError as error:
-        raise ResultWriteError.at(folders.agent_results, error) from error
     to_file.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s %(message)s"))
     to_console = ConsoleHandler(console)
     package = logging.getLogger("mind2web2")

@@ -129,10 +129,8 @@ class CheckRecord(BaseModel):
         ):
             return
         path = _check_path(results_root, judge)
-        try:
+        with ResultWriteError.at(path):
             write_whole(path, self.model_dump_json(indent=2))
-        except OSError as error:
-            raise ResultWriteError.at(path, error) from error
 
 
 def last_check(results_root: Path, judge: JudgeIdentity) -> CheckRecord | None:

@@ -137,14 +137,15 @@ def write_result(folder: Path, answer_name: str, content: ResultFile) -> Path:
         )
     while True:
         path = _free_path(folder, answer_name)
-        try:
-            write_new(path, written)
-        except OSError as error:
-            # If another process took this stamp, the next one is later.
-            if not path.exists():
-                raise ResultWriteError.at(folder, error) from error
-        else:
-            return path
+        with ResultWriteError.at(folder):
+            try:
+                write_new(path, written)
+            except OSError:
+                # If another process took this stamp, the next one is later.
+                if not path.exists():
+                    raise
+            else:
+                return path
 
 
 def _result_bytes(content: ResultFile) -> bytes:
@@ -158,10 +159,8 @@ def write_file(path: Path, content: str | bytes) -> None:
 
     The text names the folder.
     """
-    try:
+    with ResultWriteError.at(path.parent):
         write_whole(path, content)
-    except OSError as error:
-        raise ResultWriteError.at(path.parent, error) from error
 
 
 @contextmanager
@@ -172,11 +171,7 @@ def writing_in(folder: Path) -> Iterator[None]:
         ResultWriteError: the folder cannot be written, or another process keeps the lock.
     """
     lock = ProcessLock(folder / _LOCK_NAME)
-    try:
-        is_ours = lock.take(_LOCK_TIMEOUT_S)
-    except OSError as error:
-        raise ResultWriteError.at(folder, error) from error
-    if not is_ours:
+    if not lock.take(_LOCK_TIMEOUT_S):
         raise ResultWriteError(
             f"cannot write to {folder}: another process has kept {_LOCK_NAME} for "
             f"{_LOCK_TIMEOUT_S:g} s; "

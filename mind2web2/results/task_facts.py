@@ -67,8 +67,6 @@ class TaskFacts:
         if self._used == self._known:
             return
         path = self.folder / FACTS_NAME
-        try:
+        with ResultWriteError.at(path):
             # Through json: a result may have half a surrogate, which pydantic refuses to write.
             write_whole(path, json.dumps(_Content(results=self._used).model_dump(mode="json")))
-        except OSError as error:
-            raise ResultWriteError.at(path, error) from error

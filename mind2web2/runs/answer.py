@@ -103,11 +103,7 @@ async def until_unlocked(folder: Path) -> None:
 
 
 def _take(lock: ProcessLock, folder: Path) -> bool:
-    try:
-        is_ours = lock.take()
-    except OSError as error:
-        raise ResultWriteError.at(folder, error) from error
-    if is_ours:
+    if is_ours := lock.take():
         for written in (folder, folder / "results"):
             remove_leftovers(written, min_age_s=0.0)
     return is_ours

@@ -32,17 +32,18 @@ class ProcessLock:
         """Tell whether it could be taken within this time; its folder is made where needed.
 
         Raises:
-            OSError: the folder cannot be written.
+            ResultWriteError: the folder cannot be written.
         """
         from filelock import FileLock, Timeout  # brings asyncio
 
-        self._path.parent.mkdir(parents=True, exist_ok=True)
-        # Taken by one thread, it may be given back by another.
-        lock = FileLock(self._path, thread_local=False)
-        try:
-            lock.acquire(timeout=timeout_s, poll_interval=_POLL_S)
-        except Timeout:
-            return False
+        with ResultWriteError.at(self._path.parent):
+            self._path.parent.mkdir(parents=True, exist_ok=True)
+            # Taken by one thread, it may be given back by another.
+            lock = FileLock(self._path, thread_local=False)
+            try:
+                lock.acquire(timeout=timeout_s, poll_interval=_POLL_S)
+            except Timeout:
+                return False
         self._lock = lock
         return True
 
@@ -57,11 +58,7 @@ class ProcessLock:
             UsageError: another process holds it.
             ResultWriteError: the folder cannot be written.
         """
-        try:
-            is_taken = self.take()
-        except OSError as error:
-            raise ResultWriteError.at(self._path.parent, error) from error
-        if not is_taken:
+        if not self.take():
             raise UsageError(by_another)
         try:
             yield

@@ -96,7 +96,7 @@ async def _write_file(path: Path, title: str, blocks: AsyncIterator[Block], view
         ResultWriteError: it cannot be written.
     """
     before, after = file_html(secrets.token_urlsafe(16), title, view)
-    try:
+    with ResultWriteError.at(path):
         check_replaceable(path)
         staged = stage_file(path.parent, before)
         try:
@@ -108,8 +108,6 @@ async def _write_file(path: Path, title: str, blocks: AsyncIterator[Block], view
             staged.replace(path)
         finally:
             staged.unlink(missing_ok=True)
-    except OSError as error:
-        raise ResultWriteError.at(path, error) from error
     return size
 
 

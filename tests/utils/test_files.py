@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from projects import clean_environment
 
+from mind2web2.errors import ResultWriteError
 from mind2web2.utils.files import (
     is_leftover,
     remove_leftovers,
@@ -234,5 +235,5 @@ def test_another_thread_may_give_it_back(path):
 
 def test_a_folder_that_cannot_be_made(tmp_path):
     (tmp_path / "file").write_text("")
-    with pytest.raises(OSError, match="file"):
+    with pytest.raises(ResultWriteError, match="file"):
         ProcessLock(tmp_path / "file" / "new" / ".lock").take()

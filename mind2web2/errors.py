@@ -9,6 +9,18 @@ from contextlib import contextmanager
 class Mind2Web2Error(Exception):
     """Anything this package raises on purpose; its text is one line that a user can act on."""
 
+    @classmethod
+    @contextmanager
+    def naming_extra(cls, what: str, extra: str) -> Iterator[None]:
+        """Raise this error, which names the extra to install, if an import fails while entered."""
+        try:
+            yield
+        except ImportError as error:
+            raise cls(
+                f"{what} needs the package {error.name}: run `pip install 'mind2web2[{extra}]'`, "
+                f"or in a clone `uv sync --extra {extra}`"
+            ) from error
+
 
 class UsageError(Mind2Web2Error):
     """A command or setting cannot be carried out as given: no such agent, no scripts, no key."""

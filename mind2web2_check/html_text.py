@@ -38,14 +38,10 @@ def html_text(page: str) -> str:
     Raises:
         UsageError: a library of the extra ``html`` is missing.
     """
-    try:
+    with UsageError.naming_extra("a report in HTML", "html"):
         from html_to_markdown import ConversionOptions, convert
         from lxml import html as lxml_html
-    except ImportError as error:
-        raise UsageError(
-            f"a report in HTML needs the package {error.name}: run `pip install 'mind2web2[html]'`, "
-            "or in a clone `uv sync --extra html`"
-        ) from error
+
     parser = lxml_html.HTMLParser(encoding="utf-8", remove_comments=True, huge_tree=True)
     # An empty document is an error.
     written = page.encode("utf-8", "replace") + b"<p>"

@@ -41,7 +41,7 @@ def write_inspect_log(path: Path, agent: str, eval_results_root: Path) -> int:
     """
     if path.suffix not in FORMATS:
         raise UsageError(f"cannot write {path}: name a file that ends in {' or '.join(FORMATS)}")
-    try:
+    with UsageError.naming_extra("--inspect", "inspect"):
         from inspect_ai.log import (
             EvalConfig,
             EvalDataset,
@@ -50,11 +50,7 @@ def write_inspect_log(path: Path, agent: str, eval_results_root: Path) -> int:
             EvalStats,
             write_eval_log,
         )
-    except ModuleNotFoundError as error:
-        raise UsageError(
-            "Inspect is missing: run `pip install 'mind2web2[inspect]'`, or in a clone `uv sync "
-            "--extra inspect`"
-        ) from error
+
     answers = list(answer_rows(agent, eval_results_root))
     samples = [_sample(record, epoch, eval_results_root) for record, epoch in _with_epochs(answers)]
     tasks = list(dict.fromkeys(record.task_id for record in answers))

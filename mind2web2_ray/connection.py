@@ -41,13 +41,8 @@ def _import_ray() -> Any:
     # No statistics to Ray's makers, and no copy of this process's environment on the nodes.
     os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
     os.environ["RAY_ENABLE_UV_RUN_RUNTIME_ENV"] = "0"
-    try:
+    with UsageError.naming_extra("--engine ray", "ray"):
         ray = importlib.import_module("ray")
-    except ModuleNotFoundError as error:
-        raise UsageError(
-            "--engine ray needs Ray: run `pip install 'mind2web2[ray]'`, or in a clone `uv sync "
-            "--extra ray`"
-        ) from error
     logging.getLogger("ray").setLevel(logging.CRITICAL)
     return ray
 

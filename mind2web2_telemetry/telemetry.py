@@ -40,16 +40,12 @@ async def exporter() -> AsyncIterator[Telemetry]:
     Raises:
         UsageError: the packages of the extra ``otel`` are missing.
     """
-    try:
+    with UsageError.naming_extra("telemetry (unless OTEL_SDK_DISABLED=true)", "otel"):
         from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
         from opentelemetry.sdk.resources import Resource
         from opentelemetry.sdk.trace import TracerProvider
         from opentelemetry.sdk.trace.export import BatchSpanProcessor
-    except ModuleNotFoundError as error:
-        raise UsageError(
-            "OpenTelemetry's packages are missing: run `pip install 'mind2web2[otel]'`, or in a "
-            "clone `uv sync --extra otel`, or set OTEL_SDK_DISABLED=true"
-        ) from error
+
     resource = Resource.create({"service.name": "mind2web2", "service.version": __version__})
     # Our own, rather than the process's: a program that calls this one may have set up its own.
     traces = TracerProvider(resource=resource, shutdown_on_exit=False)

@@ -21,7 +21,6 @@ from mind2web2.api_tools.surroundings import service_answer
 from mind2web2.errors import ToolError
 from mind2web2.judge.service_request import ServiceRequest
 from mind2web2.utils.api_misuse import script_api
-from mind2web2.utils.extras import missing_extra
 from mind2web2.utils.private_attributes import check_private_attributes
 
 if TYPE_CHECKING:
@@ -153,11 +152,9 @@ class ArxivTool:
         return await loop.run_in_executor(_request_thread, self._search_blocking, query, id_list)
 
     def _search_blocking(self, query: str, id_list: list[str] | None) -> list[arxiv.Result]:
-        try:
+        with ToolError.naming_extra("The arXiv tool", "arxiv"):
             import arxiv
             import requests
-        except ModuleNotFoundError as error:
-            raise ToolError(missing_extra("The arXiv tool", "arxiv", "arxiv")) from error
 
         search = arxiv.Search(query=query, id_list=id_list, max_results=self._page_size)
         try:

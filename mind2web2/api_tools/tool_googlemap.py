@@ -13,7 +13,6 @@ from mind2web2.api_tools.surroundings import service_answer
 from mind2web2.errors import ToolError
 from mind2web2.judge.service_request import ServiceRequest
 from mind2web2.utils.api_misuse import script_api
-from mind2web2.utils.extras import missing_extra
 from mind2web2.utils.retry import PassingError, Tries, tried_in_thread
 
 if TYPE_CHECKING:
@@ -159,10 +158,8 @@ class GoogleMapsTool:
             raise ToolError(str(failure)) from None
 
     def _get_client(self) -> googlemaps.Client:
-        try:
+        with ToolError.naming_extra("The maps tool", "maps"):
             import googlemaps
-        except ModuleNotFoundError as error:
-            raise ToolError(missing_extra("The maps tool", "googlemaps", "maps")) from error
 
         with self._client_lock:
             if self._client is None:

@@ -17,7 +17,6 @@ from io import BytesIO
 from typing import Any
 
 from mind2web2.errors import DocumentError, MachineError
-from mind2web2.utils.extras import missing_extra
 
 MAX_UNPACKED_BYTES = 512 * 1024**2
 MAX_HTML_CHARS = 12_000_000
@@ -66,18 +65,18 @@ def office_html(data: bytes, title: str) -> OfficeHtml:
         MachineError: a library of the extra ``office`` is missing.
     """
     try:
-        with zipfile.ZipFile(BytesIO(data)) as archive:
+        with (
+            MachineError.naming_extra("An Office document", "office"),
+            zipfile.ZipFile(BytesIO(data)) as archive,
+        ):
             if sum(entry.file_size for entry in archive.infolist()) > MAX_UNPACKED_BYTES:
                 raise DocumentError(
                     f"the file unpacks to more than {MAX_UNPACKED_BYTES // 1024**2} MB"
                 )
             pieces, notes = _convert(archive, data)
             body, is_cut = _join(pieces)
-    except DocumentError:
+    except (DocumentError, MachineError):
         raise
-    except ImportError as error:
-        name = str(error.name)
-        raise MachineError(missing_extra("An Office document", name, "office")) from error
     except Exception as error:  # the libraries raise anything on a damaged file
         raise DocumentError(
             f"the file is damaged: {type(error).__name__}: {str(error)[:200]}"

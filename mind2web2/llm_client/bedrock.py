@@ -23,7 +23,6 @@ from mind2web2.llm_client.settings import (
     variable,
 )
 from mind2web2.llm_client.transport import json_bytes
-from mind2web2.utils.extras import missing_extra
 
 
 def bedrock_transport(base_url: str | None, _api_key: str | None) -> BedrockTransport:
@@ -55,12 +54,11 @@ def _signer(keys: list[str], region: str) -> Any:
     Raises:
         UsageError: botocore is not installed.
     """
-    try:
+    with UsageError.naming_extra("Bedrock", "bedrock"):
         # Takes half a second, and may be absent.
         from botocore.auth import SigV4Auth
         from botocore.credentials import Credentials
-    except ImportError as error:
-        raise UsageError(missing_extra("Bedrock", "botocore", "bedrock")) from error
+
     access_key, secret_key, session_token = keys
     credentials = Credentials(access_key, secret_key, session_token or None)
     return SigV4Auth(credentials, "bedrock", region)

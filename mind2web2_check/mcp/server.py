@@ -97,13 +97,8 @@ class Tools:
 
 def run(options: argparse.Namespace) -> int:
     """Serve the tools until the client ends the connection, and return the exit status."""
-    try:
+    with UsageError.naming_extra("mind2web2 mcp", "mcp"):
         from mcp.server import MCPServer
-    except ModuleNotFoundError as error:
-        raise UsageError(
-            "mind2web2 mcp needs a package: run `pip install 'mind2web2[mcp]'`, or in a clone `uv "
-            "sync --extra mcp`"
-        ) from error
 
     @asynccontextmanager
     async def opened(_: object) -> AsyncIterator[None]:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from mind2web2.utils.late_names import late_names
 
 if TYPE_CHECKING:
     from mind2web2.api_tools import ArxivTool, GoogleMapsTool, PDFParser
@@ -69,11 +70,7 @@ __all__ = [
     "load_results",
 ]
 
-
-def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(_HOMES[name]), name)
+__getattr__ = late_names(__name__, _HOMES)
 
 
 def __dir__() -> list[str]:

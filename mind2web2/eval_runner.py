@@ -1,9 +1,9 @@
 """Running tasks from Python, under the names that callers import."""
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from mind2web2.scripts.limits import DualSemaphore
+from mind2web2.utils.late_names import late_names
 
 if TYPE_CHECKING:
     from mind2web2.analysis.summaries import generate_result_summary, merge_all_results
@@ -24,8 +24,4 @@ __all__ = [
     "merge_all_results",
 ]
 
-
-def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(_HOMES[name]), name)
+__getattr__ = late_names(__name__, _HOMES)

@@ -1,7 +1,6 @@
 """Extractor, verifier and comparisons of values, under the names that eval scripts import."""
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from mind2web2.rubric.values import (
     all_different,
@@ -21,6 +20,7 @@ from mind2web2.rubric.values import (
     shown,
     total,
 )
+from mind2web2.utils.late_names import late_names
 from mind2web2.verification.extractor import Extractor, create_evaluator
 from mind2web2.verification.run_questions import BinaryEvalResult
 from mind2web2.verification.script_access import EvaluatorConfig
@@ -54,9 +54,5 @@ __all__ = [
     "total",
 ]
 
-
-def __getattr__(name: str) -> Any:
-    # The run has the client of a script; the class is loaded for scripts that build one.
-    if name == "LLMClient":
-        return import_module("mind2web2.llm_client.base_client").LLMClient
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+# The run has the client of a script; the class is loaded for scripts that build one.
+__getattr__ = late_names(__name__, {"LLMClient": "mind2web2.llm_client.base_client"})

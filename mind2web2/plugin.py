@@ -6,8 +6,9 @@ only get shorter: a test counts it.
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from mind2web2.utils.late_names import late_names
 
 if TYPE_CHECKING:
     from mind2web2.analysis.changed_pages import ChangedPages as ChangedPages
@@ -160,8 +161,4 @@ HOMES = {
     "write_view": "mind2web2.viewer.report",
 }
 
-
-def __getattr__(name: str) -> Any:
-    if name not in HOMES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(HOMES[name]), name)
+__getattr__ = late_names(__name__, HOMES)

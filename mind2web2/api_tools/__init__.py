@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from mind2web2.utils.late_names import late_names
 
 if TYPE_CHECKING:
     from mind2web2.api_tools.tool_arxiv import ArxivTool
@@ -12,15 +13,11 @@ if TYPE_CHECKING:
 
 __all__ = ["ArxivTool", "GoogleMapsTool", "PDFParser", "is_pdf"]
 
-_MODULES = {
-    "ArxivTool": "tool_arxiv",
-    "GoogleMapsTool": "tool_googlemap",
-    "PDFParser": "tool_pdf",
-    "is_pdf": "tool_pdf",
+_HOMES = {
+    "ArxivTool": "mind2web2.api_tools.tool_arxiv",
+    "GoogleMapsTool": "mind2web2.api_tools.tool_googlemap",
+    "PDFParser": "mind2web2.api_tools.tool_pdf",
+    "is_pdf": "mind2web2.api_tools.tool_pdf",
 }
 
-
-def __getattr__(name: str) -> Any:  # Any: it stands for every exported name
-    if name not in _MODULES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(importlib.import_module(f"{__name__}.{_MODULES[name]}"), name)
+__getattr__ = late_names(__name__, _HOMES)

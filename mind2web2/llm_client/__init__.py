@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import importlib
 from typing import TYPE_CHECKING
+
+from mind2web2.utils.late_names import late_names
 
 if TYPE_CHECKING:
     from mind2web2.llm_client.base_client import (
@@ -26,16 +27,12 @@ __all__ = [
 
 # These modules are loaded at first use, because a command's --help must not wait for clients.
 _HOMES = {
-    "AsyncAzureOpenAIClient": "base_client",
-    "AsyncOpenAIClient": "base_client",
-    "AzureOpenAIClient": "base_client",
-    "LLMClient": "base_client",
-    "OpenAIClient": "base_client",
-    "calculate_api_cost": "prices",
+    "AsyncAzureOpenAIClient": "mind2web2.llm_client.base_client",
+    "AsyncOpenAIClient": "mind2web2.llm_client.base_client",
+    "AzureOpenAIClient": "mind2web2.llm_client.base_client",
+    "LLMClient": "mind2web2.llm_client.base_client",
+    "OpenAIClient": "mind2web2.llm_client.base_client",
+    "calculate_api_cost": "mind2web2.llm_client.prices",
 }
 
-
-def __getattr__(name: str) -> object:
-    if name not in _HOMES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(importlib.import_module(f"{__name__}.{_HOMES[name]}"), name)
+__getattr__ = late_names(__name__, _HOMES)

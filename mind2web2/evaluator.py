@@ -25,6 +25,7 @@ from mind2web2.utils.api_misuse import (
     report_misuse,
     script_api,
 )
+from mind2web2.utils.text import cut
 from mind2web2.verification.extractor import (
     EvaluatorConfig,
     Extractor,
@@ -256,10 +257,7 @@ def _met_text(passed: bool) -> str:
 def _short_repr(value: Any) -> str:
     if type(value) not in _SHOWN_TYPES:
         return type(value).__name__
-    shown = repr(value)
-    if len(shown) <= _MAX_CHARS_SHOWN:
-        return shown
-    return f"{shown[: _MAX_CHARS_SHOWN - 3]}..."
+    return cut(repr(value), _MAX_CHARS_SHOWN)
 
 
 Template = TypeVar("Template", bound=BaseModel)

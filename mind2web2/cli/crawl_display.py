@@ -11,7 +11,7 @@ from rich.text import Text
 from mind2web2.cli.console import PlainConsole
 from mind2web2.cli.displays import LiveDisplay, progress_bar
 from mind2web2.pages.crawl import CrawlProgress, PageOutcome
-from mind2web2.utils.text import counted
+from mind2web2.utils.text import counted, first_few
 
 _URLS_SHOWN = 5
 
@@ -36,11 +36,9 @@ class CrawlDisplay(LiveDisplay):
         if progress.answers_read < progress.answers_total:
             return Text(self._reading())
         done, total = len(progress.outcomes), progress.pages_total
-        urls = list(progress.running)
-        more = [f"and {len(urls) - _URLS_SHOWN} more"] if len(urls) > _URLS_SHOWN else []
         lines = [
             Text(url, style="dim", no_wrap=True, overflow="ellipsis")
-            for url in (*urls[:_URLS_SHOWN], *more)
+            for url in first_few(list(progress.running), _URLS_SHOWN)
         ]
         return Group(progress_bar(done, total, "pages", f"{progress.pages_cited} cited"), *lines)
 

@@ -21,6 +21,7 @@ from mind2web2.judge.usage import RunUsage
 from mind2web2.runs.answer import AnswerOutcome
 from mind2web2.runs.run import RunProgress
 from mind2web2.runs.settings import RunSettings
+from mind2web2.utils.names import first_names
 from mind2web2.utils.text import counted, number
 
 _REFRESH_S = 0.25
@@ -140,11 +141,10 @@ class RunDisplay(LiveDisplay):
             *progress.running,
             *(f"{name} (another process)" for name in progress.waiting),
         ]
-        more = f" and {len(names) - _NAMES_SHOWN} more" if len(names) > _NAMES_SHOWN else ""
         return Group(
             progress_bar(done, total, "answers", *parts),
             Text(self._usage.in_words()),
-            Text(", ".join(names[:_NAMES_SHOWN]) + more, style="dim"),
+            Text(first_names(names, _NAMES_SHOWN), style="dim"),
         )
 
     def totals_line(self) -> str:

@@ -44,7 +44,7 @@ from mind2web2.llm_client.chat import (
 )
 from mind2web2.llm_client.prices import price_usd, total_price_usd
 from mind2web2.utils.aio import to_the_end
-from mind2web2.utils.text import counted
+from mind2web2.utils.text import counted, cut
 
 if TYPE_CHECKING:
     from mind2web2.judge.budget import Budget
@@ -405,7 +405,7 @@ async def _fits(judgment: Judgment, request: ChatRequest) -> bool:
 
 def _missing(subject: QuestionContext, source: tuple[str, str]) -> str:
     about = (
-        f"claim {_shorten(subject.claim)!r}"
+        f"claim {cut(subject.claim, _SHOWN_CHARS)!r}"
         if subject.claim
         else f"{subject.purpose} {subject.node!r}"
     )
@@ -414,9 +414,3 @@ def _missing(subject: QuestionContext, source: tuple[str, str]) -> str:
         f"no stored judgment on {about}{page} (node {subject.node!r}, trial {subject.trial}, "
         f"{source[0]}/{source[1]}); evaluate with a judge instead of --llm_provider replay"
     )
-
-
-def _shorten(text: str) -> str:
-    if len(text) <= _SHOWN_CHARS:
-        return text
-    return text[: _SHOWN_CHARS - 3] + "..."

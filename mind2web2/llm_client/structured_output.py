@@ -16,6 +16,7 @@ from pydantic import BaseModel, ValidationError
 from mind2web2.llm_client.chat import CheckedMessage, Completion
 from mind2web2.prompts import BlockChain
 from mind2web2.utils.json_text import items, mapping
+from mind2web2.utils.text import first_few
 
 JsonSchema = dict[str, Any]
 
@@ -319,8 +320,7 @@ def _problems(error: ValidationError) -> str:
 
 
 def _problem_list(lines: list[str]) -> str:
-    more = [f"and {len(lines) - _MAX_PROBLEMS} more"] if len(lines) > _MAX_PROBLEMS else []
-    return "; ".join(lines[:_MAX_PROBLEMS] + more)
+    return "; ".join(first_few(lines, _MAX_PROBLEMS))
 
 
 def _shorten(text: str) -> str:

@@ -22,6 +22,7 @@ from mind2web2.utils.invisible_text import (
     read_tags,
     without_unseen,
 )
+from mind2web2.utils.text import cut
 
 _EXCERPT_CHARS = 160
 _BEFORE_SIGN_CHARS = 40
@@ -270,7 +271,7 @@ def _flag(kind: FlagKind, text: str, at: int) -> Flag:
 def _excerpt(text: str) -> str:
     """Return the beginning of a text as one line that is safe to print."""
     line = " ".join(make_visible(text[:_EXCERPT_CHARS]).split())
-    return line if len(line) <= _EXCERPT_CHARS else f"{line[: _EXCERPT_CHARS - 3]}..."
+    return cut(line, _EXCERPT_CHARS)
 
 
 @cache

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 
 from mind2web2.rubric.verdicts import Outcome, gate_then_average
 from mind2web2.rubric.written_tree import WrittenNode
+from mind2web2.utils.names import first_names
 from mind2web2.utils.text import number
 
 # If there are more children, the scores are counted.
@@ -46,11 +47,8 @@ def _operands(children: Sequence[WrittenNode]) -> str:
     closed = [child for child in gates if child.score < 1.0]
     counted = [child for child in children if not child.critical]
     if closed:
-        gate_names = ", ".join(_name_and_score(child) for child in closed[:_MAX_GATES_NAMED])
-        more = (
-            f" and {len(closed) - _MAX_GATES_NAMED} more" if len(closed) > _MAX_GATES_NAMED else ""
-        )
-        return f"gate closed by critical {gate_names}{more}"
+        gates_named = first_names(list(map(_name_and_score, closed)), _MAX_GATES_NAMED)
+        return f"gate closed by critical {gates_named}"
     if not counted:
         return "all critical children passed"
     passed = f"; gate passed: {_names(gates)}" if gates else ""

@@ -32,6 +32,7 @@ from mind2web2.runs.session import replaying_judge
 from mind2web2.utils.aio import all_or_first_error
 from mind2web2.utils.names import natural_key
 from mind2web2.utils.path_config import PathConfig
+from mind2web2.utils.text import first_few
 
 Kind = Literal["wrong", "stale", "missing"]
 # From the gravest on.
@@ -187,8 +188,7 @@ class _Replay:
         check.score_again = again.final_score
         differences = list(_differences(stored.content, again))
         if differences:
-            more = len(differences) - _MAX_NAMED
-            named = "; ".join(differences[:_MAX_NAMED]) + (f" and {more} more" if more > 0 else "")
+            named = "; ".join(first_few(differences, _MAX_NAMED))
             folder = self._paths.cache_root / self._agent_name
             if not folder.is_dir():
                 check.add("missing", f"its pages are gone: there is no folder {folder}")

@@ -17,6 +17,7 @@ from pydantic import BaseModel, ValidationError
 
 from mind2web2.errors import EvalScriptError
 from mind2web2.utils.names import nearest_name
+from mind2web2.utils.text import first_few
 
 MAX_BYTES = 2 * 1024**2
 
@@ -59,9 +60,8 @@ class YamlFileError(EvalScriptError):
     def __init__(self, path: Path, problems: Sequence[Problem]) -> None:
         self.path = path
         self.problems = tuple(problems)
-        shown = "; ".join(str(problem) for problem in self.problems[: self._MAX_SHOWN])
-        more = len(self.problems) - self._MAX_SHOWN
-        super().__init__(f"{path}, {shown}{f'; and {more} more' if more > 0 else ''}")
+        shown = first_few(list(map(str, problems)), self._MAX_SHOWN)
+        super().__init__(f"{path}, {'; '.join(shown)}")
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Return the parts, as a script's process sends its errors to the run."""

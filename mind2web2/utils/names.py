@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import TypeGuard
 
@@ -54,12 +54,14 @@ def _part_key(part: str) -> tuple[int, int, str]:
 
 def name_list(names: Iterable[str]) -> str:
     """Return names in natural order for one line of a message, shortened when there are many."""
-    ordered = sorted(names, key=natural_key)
-    shown = ", ".join(ordered[:MAX_NAMES_SHOWN])
-    hidden = len(ordered) - MAX_NAMES_SHOWN
-    if hidden > 0:
-        return f"{shown} and {hidden} more"
-    return shown or "none"
+    return first_names(sorted(names, key=natural_key), MAX_NAMES_SHOWN) or "none"
+
+
+def first_names(names: Sequence[str], most: int) -> str:
+    """Return the first names for one line, and how many more there are."""
+    shown = ", ".join(names[:most])
+    hidden = len(names) - most
+    return f"{shown} and {hidden} more" if hidden > 0 else shown
 
 
 def stamp_now() -> str:

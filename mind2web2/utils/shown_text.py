@@ -8,6 +8,8 @@ import re
 from functools import lru_cache
 from urllib.parse import quote
 
+from mind2web2.utils.text import cut
+
 _LONGEST_TEXT_CHARS = 300
 MAX_WORDS_CHARS = 5000
 _SHORTEST_SECRET = 5
@@ -27,8 +29,7 @@ def start_of(reply: bytes | str, secrets: tuple[str, ...] = ()) -> str:
 
 def one_line(text: str, secrets: tuple[str, ...] = ()) -> str:
     """Return the text on one line, shortened, without secrets."""
-    text = " ".join(without_secrets(text, secrets).split())
-    return text if len(text) <= _LONGEST_TEXT_CHARS else text[: _LONGEST_TEXT_CHARS - 3] + "..."
+    return cut(" ".join(without_secrets(text, secrets).split()), _LONGEST_TEXT_CHARS)
 
 
 def without_secrets(text: str, secrets: tuple[str, ...], shortest: int = _SHORTEST_SECRET) -> str:

@@ -1,8 +1,9 @@
-"""Text: amounts with their nouns and in dollars; lone surrogates found and replaced."""
+"""Text: shortened; amounts with their nouns and in dollars; lone surrogates found and replaced."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from decimal import ROUND_HALF_UP, Decimal
 
 # The least share that is not shown as 0%.
@@ -17,6 +18,18 @@ def counted(amount: int, noun: str) -> str:
     if amount != 1:
         last = _PLURALS.get(last, f"{last}s")
     return " ".join([f"{amount:,}", *adjectives, last])
+
+
+def cut(text: str, most: int) -> str:
+    """Return the text, or its beginning and ``...`` if it has more than so many characters."""
+    return text if len(text) <= most else f"{text[: most - 3]}..."
+
+
+def first_few(parts: Sequence[str], most: int) -> list[str]:
+    """Return the first parts, and how many more there are as the last one."""
+    hidden = len(parts) - most
+    more = [f"and {hidden} more"] if hidden > 0 else []
+    return [*parts[:most], *more]
 
 
 def fixed(value: float, digits: int) -> str:

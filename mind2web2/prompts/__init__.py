@@ -47,11 +47,6 @@ class HashedText(str):
         return self
 
     @property
-    def is_sendable(self) -> bool:
-        """Tell whether the text is known to be Unicode that any provider accepts."""
-        return self._sha256 is not None
-
-    @property
     def json_pieces(self) -> tuple[bytes, ...]:
         """Return the text as a JSON string in UTF-8, which is the pieces joined."""
         if self._json is None and not self._is_plain:

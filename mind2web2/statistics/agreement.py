@@ -125,11 +125,6 @@ def _resample(
     ]
 
 
-def agreement(sums: Sequence[float]) -> float:
-    """Return the share of leaves with the same verdict."""
-    return (sums[0] + sums[3]) / sum(sums)
-
-
 def coefficient(measure: Callable[[Sequence[Pair]], Estimate]) -> Statistic:
     """Return a coefficient of agreement as a statistic of the sums of the cells."""
 

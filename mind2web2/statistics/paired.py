@@ -77,12 +77,12 @@ class Estimate:
         return cls(hits / items, *wilson(hits / items, items))
 
     @classmethod
-    def around(cls, value: float, standard_error: float, limits: tuple[float, float]) -> Estimate:
-        """Return the normal interval around an estimate, cut at the limits of its range."""
+    def around(cls, coefficient: float, standard_error: float) -> Estimate:
+        """Return the normal interval around a coefficient of agreement, cut at -1 and 1."""
         margin = _Z * standard_error
-        low = max(limits[0], value - margin)
-        high = min(limits[1], value + margin)
-        return cls(value, low, high)
+        low = max(-1.0, coefficient - margin)
+        high = min(1.0, coefficient + margin)
+        return cls(coefficient, low, high)
 
 
 UNKNOWN = Estimate(None)
@@ -165,7 +165,7 @@ def cohen_kappa(pairs: Sequence[Pair]) -> Estimate:
     effective = _effective_number([pair.weight for pair in pairs])
     variance = numerator / (effective * disagreed_by_chance**4)
     standard_error = math.sqrt(max(0.0, variance))
-    return Estimate.around(kappa, standard_error, (-1.0, 1.0))
+    return Estimate.around(kappa, standard_error)
 
 
 def _label_shares(pairs: Sequence[Pair]) -> dict[tuple[bool, bool], float]:
@@ -213,7 +213,7 @@ def gwet_ac1(pairs: Sequence[Pair]) -> Estimate:
         squares += deviation**2
     variance = squares / (total * (total - 1))
     standard_error = math.sqrt(variance)
-    return Estimate.around(ac1, standard_error, (-1.0, 1.0))
+    return Estimate.around(ac1, standard_error)
 
 
 @dataclass(frozen=True, slots=True)
@@ -285,7 +285,7 @@ def _paired_test(differences: Sequence[float], limits: Limits, seed: int) -> Pai
     return PairedTest(mean, p_value, interval, is_exact)
 
 
-def _binomial_p_value(positive: int, total: int, weight_of_ties: int = 1) -> float:
+def _binomial_p_value(positive: int, total: int, weight_of_ties: int) -> float:
     """Return the two-sided mid-p-value of equal chances (McNemar's for discordant pairs)."""
     fewer = min(positive, total - positive)
     more_extreme = sum(math.comb(total, k) for k in range(fewer))

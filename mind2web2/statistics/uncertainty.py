@@ -56,16 +56,11 @@ class Interval:
     high: float
     is_exact: bool = False
 
-    def excludes(self, value: float) -> bool:
-        """Tell whether a value lies outside."""
-        return not self.low <= value <= self.high
-
 
 def bootstrap_intervals(
     rows: Sequence[Row],
     asked: Sequence[tuple[Statistic, Limits]],
     *,
-    level: float = LEVEL,
     resamples: int = RESAMPLES,
     seed: int = SEED,
 ) -> list[Interval | None]:
@@ -89,7 +84,7 @@ def bootstrap_intervals(
         sums_of_resamples.append(sums_of(resample))
     intervals = []
     for statistic, limits in asked:
-        interval = _interval(rows, statistic, limits, level, sums_of_resamples)
+        interval = _interval(rows, statistic, limits, sums_of_resamples)
         intervals.append(interval)
     return intervals
 
@@ -116,9 +111,9 @@ def student_quantile(probability: float, degrees_of_freedom: float) -> float:
     return z + sum(corrections)
 
 
-def wilson(rate: float, items: float, level: float = LEVEL) -> tuple[float, float]:
+def wilson(rate: float, items: float) -> tuple[float, float]:
     """Return the score interval (Wilson 1927) of a share that so many items show."""
-    z = _NORMAL.inv_cdf((1 + level) / 2)
+    z = _NORMAL.inv_cdf((1 + LEVEL) / 2)
     shrinkage = 1 + z**2 / items
     center = (rate + z**2 / (2 * items)) / shrinkage
     variance_of_rate = rate * (1 - rate) / items
@@ -129,16 +124,15 @@ def wilson(rate: float, items: float, level: float = LEVEL) -> tuple[float, floa
     return low, high
 
 
-def none_seen(items: float, level: float = LEVEL) -> float:
+def none_seen(items: float) -> float:
     """Return the upper end of the mid-p interval of a share of which so many items show none."""
-    return 1.0 - math.pow(1 - level, 1 / items)
+    return 1.0 - math.pow(1 - LEVEL, 1 / items)
 
 
 def _interval(
     rows: Sequence[Row],
     statistic: Statistic,
     limits: Limits,
-    level: float,
     sums_of_resamples: Sequence[Sequence[float]],
 ) -> Interval | None:
     """Return the BCa interval (Efron 1987), widened to Student's quantiles."""
@@ -146,13 +140,13 @@ def _interval(
     without_one = _without_one(rows, statistic)
     noise = _NOISE * max(1.0, abs(value))
     if max(without_one) - min(without_one) <= noise:
-        return limit_interval(value, len(rows), limits, level)
+        return limit_interval(value, len(rows), limits)
     resampled = sorted(map(statistic, sums_of_resamples))
     bias = _bias(resampled, value, noise)
     skewness = _acceleration(without_one)
     tasks = len(rows)
     degrees_of_freedom = tasks - 1
-    quantile = student_quantile((1 + level) / 2, degrees_of_freedom)
+    quantile = student_quantile((1 + LEVEL) / 2, degrees_of_freedom)
     # Resamples spread less than samples do, as their variance divides by the number of tasks.
     reach = math.sqrt(tasks / degrees_of_freedom) * quantile
     last = len(resampled) - 1
@@ -205,16 +199,14 @@ def _share_below(reach: float, bias: float, skewness: float) -> float:
     return _NORMAL.cdf(bias + moved / room)
 
 
-def limit_interval(
-    value: float, tasks: int, limits: Limits, level: float = LEVEL
-) -> Interval | None:
+def limit_interval(value: float, tasks: int, limits: Limits) -> Interval | None:
     """Return the exact interval of a mean of tasks at one limit, else ``None``."""
     if limits is None:
         return None
     low, high = limits
     # By Clopper and Pearson for shares; it holds for all values within the limits, as no values of
     # the same mean leave a limit more rarely than shares do.
-    tail = (1 - level) / 2
+    tail = (1 - LEVEL) / 2
     unnoticed_share = 1 - tail ** (1 / tasks)
     unnoticed = unnoticed_share * (high - low)
     if math.isclose(value, low, abs_tol=_NOISE):

@@ -63,16 +63,6 @@ class PathConfig:
         self.cache_root = Path(cache_root or self.cache_root)
         return self
 
-    @property
-    def roots(self) -> tuple[Path, Path, Path, Path]:
-        """Return the folders of answers, scripts, results and pages."""
-        return (
-            self.answers_root,
-            self.eval_scripts_root,
-            self.eval_results_root,
-            self.cache_root,
-        )
-
     def script_versions(self) -> list[str]:
         """Return the version folders: newest date first, then the undated ones.
 

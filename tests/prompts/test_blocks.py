@@ -150,10 +150,6 @@ def test_a_shared_text_knows_its_json(text):
             assert b"".join(shared.json_pieces) == json.dumps(text, ensure_ascii=False).encode()
 
 
-def test_a_text_is_sendable_once_it_has_been_hashed():
-    assert (HashedText("a").is_sendable, HashedText("a").prepare().is_sendable) == (
-        False,
-        True,
-    )
+def test_only_unicode_can_be_prepared():
     with pytest.raises(UnicodeEncodeError):
         HashedText("\ud800").prepare()

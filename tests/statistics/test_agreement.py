@@ -4,7 +4,6 @@ import pytest
 
 from mind2web2.statistics.agreement import (
     Cells,
-    agreement,
     coefficient,
     figures_of,
     share_by_task,
@@ -90,7 +89,3 @@ def vars_of(figures):
 def test_raters_with_one_verdict_for_all_agree(measure, sums, expected):
     """Beyond chance nothing is known; without a disagreement it counts as full agreement."""
     assert coefficient(measure)(sums) == expected
-
-
-def test_agreement_is_the_share_of_equal_verdicts():
-    assert agreement([3, 1, 2, 4]) == 0.7

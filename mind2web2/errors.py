@@ -11,6 +11,15 @@ class Mind2Web2Error(Exception):
 
     @classmethod
     @contextmanager
+    def unable_to(cls, step: str) -> Iterator[None]:
+        """Raise an ``OSError`` while entered as this error: ``cannot``, the step and the reason."""
+        try:
+            yield
+        except OSError as error:
+            raise cls(f"cannot {step}: {error.strerror or error}") from error
+
+    @classmethod
+    @contextmanager
     def naming_extra(cls, what: str, extra: str) -> Iterator[None]:
         """Raise this error, which names the extra to install, if an import fails while entered."""
         try:
@@ -97,15 +106,6 @@ class MachineError(Mind2Web2Error):
 
 class ResultWriteError(Mind2Web2Error):
     """A result, log or judgment cannot be written."""
-
-    @classmethod
-    @contextmanager
-    def at(cls, place: object) -> Iterator[None]:
-        """Raise an ``OSError`` while entered as this error, which names a file or folder."""
-        try:
-            yield
-        except OSError as error:
-            raise cls(f"cannot write to {place}: {error.strerror or error}") from error
 
 
 class ToolError(Mind2Web2Error):

@@ -104,13 +104,10 @@ def reading(data: bytes, name: str) -> tuple[str, ReadReport]:
 def _read(report: str) -> bytes:
     if report == STANDARD_INPUT:
         return sys.stdin.buffer.read(_MAX_BYTES)
-    try:
-        with Path(report).open("rb") as file:
-            data = file.read(_MAX_BYTES + 1)
-    except OSError as error:
-        is_address = report.startswith(("http://", "https://"))
-        reason = "save the page, and give the file" if is_address else error.strerror
-        raise UsageError(f"cannot read {report}: {reason}") from error
+    if report.startswith(("http://", "https://")):
+        raise UsageError(f"cannot read {report}: save the page, and give the file")
+    with UsageError.unable_to(f"read {report}"), Path(report).open("rb") as file:
+        data = file.read(_MAX_BYTES + 1)
     if len(data) > _MAX_BYTES:
         raise UsageError(f"{report} is larger than {_MAX_BYTES // 1024**2} MB")
     return data

@@ -72,10 +72,8 @@ def write_inspect_log(path: Path, agent: str, eval_results_root: Path) -> int:
         stats=EvalStats(),
         samples=samples,
     )
-    try:
+    with UsageError.unable_to(f"write {path}"):
         write_eval_log(log, path)
-    except OSError as error:
-        raise UsageError(f"cannot write {path}: {error.strerror}") from error
     return len(samples)
 
 

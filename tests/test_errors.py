@@ -13,6 +13,6 @@ from mind2web2.errors import ResultWriteError
     ],
 )
 def test_a_place_that_cannot_be_written_has_a_reason(error, reason):
-    with pytest.raises(ResultWriteError) as raised, ResultWriteError.at("a/b"):
+    with pytest.raises(ResultWriteError) as raised, ResultWriteError.unable_to("write to a/b"):
         raise error
     assert str(raised.value) == f"cannot write to a/b: {reason}"

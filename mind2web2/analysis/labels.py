@@ -112,7 +112,7 @@ class LabelFile:
 
     def _write(self, content: Label | SampledFrom) -> None:
         line = content.model_dump_json().encode("utf-8", "backslashreplace") + b"\n"
-        with ResultWriteError.at(self.path):
+        with ResultWriteError.unable_to(f"write to {self.path}"):
             self.path.parent.mkdir(parents=True, exist_ok=True)
             with self.path.open("ab") as file:
                 # A line that a crash cut short must not swallow this one.

@@ -98,7 +98,7 @@ class ImportedRun:
 
     def write(self) -> None:
         """Write answer and meta file. Raises ResultWriteError: the folder cannot be written."""
-        with ResultWriteError.at(self.place.folder):
+        with ResultWriteError.unable_to(f"write to {self.place.folder}"):
             meta = (json.dumps(self.meta) + "\n").encode()
             write_whole(self.place.answer.with_suffix(".meta.json"), meta)
             # Last: an answer that is there is not imported again.

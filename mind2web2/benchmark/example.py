@@ -23,7 +23,7 @@ def write_example(folder: Path) -> int:
         ResultWriteError: the folder cannot be written.
     """
     files = {folder / name: content for name, content in _files()}
-    with ResultWriteError.at(folder):
+    with ResultWriteError.unable_to(f"write to {folder}"):
         existing_files = {path: read_regular_file(path) for path in files if path.exists()}
         if changed := [
             str(path) for path, content in existing_files.items() if content != files[path]

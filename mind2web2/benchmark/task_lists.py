@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from mind2web2.errors import UsageError
-from mind2web2.utils.files import read_regular_file
+from mind2web2.utils.files import read_text_file
 from mind2web2.utils.names import check_name, natural_key
 from mind2web2.utils.path_config import SCRIPT_SUFFIXES
 
@@ -44,15 +44,9 @@ def read_task_list(path: Path) -> list[Task]:
     Raises:
         UsageError: it cannot be read, names no task, names one twice, or has other columns.
     """
-    try:
-        if path.is_dir():
-            text = "\n".join(script_ids([path]))
-        else:
-            text = read_regular_file(path).decode("utf-8-sig")
-    except OSError as error:
-        raise UsageError(f"cannot read the task list {path}: {error.strerror or error}") from error
-    except UnicodeDecodeError as error:
-        raise UsageError(f"cannot read the task list {path}: it is not UTF-8 text") from error
+    shown = f"the task list {path}"
+    with UsageError.unable_to(f"read {shown}"):
+        text = "\n".join(script_ids([path])) if path.is_dir() else read_text_file(path, shown)
     if path.suffix.lower() == ".csv":
         rows = list(_csv_tasks(text, path))
     else:

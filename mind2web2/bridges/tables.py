@@ -202,11 +202,8 @@ def write_table(path: Path, records: Iterable[Record], kind: type[Record]) -> in
     write = _WRITERS.get(path.suffix)
     if write is None:
         raise UsageError(f"cannot write {path}: name a file that ends in {', '.join(FORMATS)}")
-    try:
-        with replaced_file(path) as file:
-            return write(file, kind, map(asdict, records))
-    except OSError as error:
-        raise UsageError(f"cannot write {path}: {error.strerror}") from error
+    with UsageError.unable_to(f"write {path}"), replaced_file(path) as file:
+        return write(file, kind, map(asdict, records))
 
 
 def _write_csv(file: BinaryIO, kind: type[Record], rows: Iterable[Row]) -> int:

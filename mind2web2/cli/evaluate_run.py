@@ -273,7 +273,7 @@ async def _print_beforehand(run: _Run) -> None:
 @contextmanager
 def _logging(console: PlainConsole, folders: RunFolders) -> Iterator[None]:
     """Send the package's log to ``run.log`` and its errors to the console during a run."""
-    with ResultWriteError.at(folders.agent_results):
+    with ResultWriteError.unable_to(f"write to {folders.agent_results}"):
         folders.agent_results.mkdir(parents=True, exist_ok=True)
         to_file = LogFile(folders.agent_results / "run.log")
     to_file.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s %(message)s"))

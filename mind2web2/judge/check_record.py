@@ -129,7 +129,7 @@ class CheckRecord(BaseModel):
         ):
             return
         path = _check_path(results_root, judge)
-        with ResultWriteError.at(path):
+        with ResultWriteError.unable_to(f"write to {path}"):
             write_whole(path, self.model_dump_json(indent=2))
 
 

@@ -282,12 +282,8 @@ class JudgmentStore:
 
     def _open(self) -> sqlite3.Connection:
         if self.path is not None:
-            try:
+            with JudgmentStoreError.unable_to(f"make folder {self.path.parent}"):
                 self.path.parent.mkdir(parents=True, exist_ok=True)
-            except OSError as error:
-                raise JudgmentStoreError(
-                    f"cannot make folder {self.path.parent}: {error.strerror}"
-                ) from error
             if kind := network_file_system(self.path.parent):
                 raise JudgmentStoreError(
                     f"judgments cannot be stored in {self.path.parent}, which is on a network file "

@@ -71,14 +71,13 @@ def read_judgments(path: Path) -> Iterator[Judgment]:
         UsageError: the file cannot be read, or a line is not a judgment or contradicts another.
     """
     try:
-        text = path.read_text(encoding="utf-8").rstrip("\n")
+        with UsageError.unable_to(f"read judgments from {path}"):
+            text = path.read_text(encoding="utf-8").rstrip("\n")
     except UnicodeDecodeError as error:
         raise UsageError(
             f"{path} is not a {EXPORT_SUFFIX} file: a file of judgments is one that "
             "`mind2web2 export AGENT --judgments FILE` wrote"
         ) from error
-    except OSError as error:
-        raise UsageError(f"cannot read judgments from {path}: {error.strerror or error}") from error
     # A reply may hold other line separators of Unicode, at which splitlines() would split too.
     replies: dict[tuple[str, str], tuple[int, str]] = {}
     for number, line in enumerate(text.split("\n") if text else (), start=1):

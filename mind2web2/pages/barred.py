@@ -14,7 +14,7 @@ from mind2web2.errors import UsageError
 from mind2web2.pages.cache import CacheFileSys
 from mind2web2.pages.citations import cited_urls
 from mind2web2.urls.parts import lookup_key
-from mind2web2.utils.files import read_regular_file
+from mind2web2.utils.files import read_text_file
 
 DEFAULT_LIST = Path(__file__).with_name("barred.txt")
 _MAX_BYTES = 1_000_000
@@ -44,12 +44,7 @@ class BarredList:
         Raises:
             UsageError: it cannot be read, or a line is not a rule.
         """
-        try:
-            text = read_regular_file(path, _MAX_BYTES).decode("utf-8-sig")
-        except OSError as error:
-            raise UsageError(f"cannot read {path}: {error.strerror or error}") from error
-        except UnicodeDecodeError as error:
-            raise UsageError(f"cannot read {path}: it is not UTF-8 text") from error
+        text = read_text_file(path, str(path), _MAX_BYTES)
         addresses, titles = [], []
         for number, line in enumerate(text.splitlines(), start=1):
             rule = line.strip()

@@ -6,6 +6,7 @@ import json
 import logging
 import re
 from collections.abc import Collection, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -274,10 +275,8 @@ def _task_ids(agent_folder: Path, task_ids: Sequence[str]) -> list[str]:
 
 
 def _folders(folder: Path) -> list[str]:
-    try:
+    with UsageError.unable_to(f"list {folder}"):
         return folder_names(folder)
-    except OSError as error:
-        raise UsageError(f"cannot list {folder}: {error.strerror}") from error
 
 
 def _task_work(paths: PathConfig, task_folder: Path) -> TaskWork:
@@ -330,12 +329,9 @@ def answer_paths(task_folder: Path) -> list[Path]:
 
 
 def _entries(task_folder: Path) -> list[Path]:
-    try:
+    with UsageError.unable_to(f"list {task_folder}"), suppress(FileNotFoundError):
         return sorted(task_folder.iterdir(), key=lambda entry: natural_key(entry.name))
-    except FileNotFoundError:
-        return []
-    except OSError as error:
-        raise UsageError(f"cannot list {task_folder}: {error.strerror}") from error
+    return []
 
 
 def _answers_of(entries: Sequence[Path]) -> list[Path]:

@@ -137,7 +137,7 @@ def write_result(folder: Path, answer_name: str, content: ResultFile) -> Path:
         )
     while True:
         path = _free_path(folder, answer_name)
-        with ResultWriteError.at(folder):
+        with ResultWriteError.unable_to(f"write to {folder}"):
             try:
                 write_new(path, written)
             except OSError:
@@ -159,7 +159,7 @@ def write_file(path: Path, content: str | bytes) -> None:
 
     The text names the folder.
     """
-    with ResultWriteError.at(path.parent):
+    with ResultWriteError.unable_to(f"write to {path.parent}"):
         write_whole(path, content)
 
 

@@ -67,6 +67,6 @@ class TaskFacts:
         if self._used == self._known:
             return
         path = self.folder / FACTS_NAME
-        with ResultWriteError.at(path):
+        with ResultWriteError.unable_to(f"write to {path}"):
             # Through json: a result may have half a surrogate, which pydantic refuses to write.
             write_whole(path, json.dumps(_Content(results=self._used).model_dump(mode="json")))

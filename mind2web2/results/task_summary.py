@@ -129,6 +129,6 @@ def write_entries(folder: Path, entries: Sequence[TaskEntry]) -> None:
 def write_summary_file(path: Path, content: object) -> None:
     """Write a file that sums up results. Raises ResultWriteError: it cannot be written."""
     text = json.dumps(content, ensure_ascii=False, indent=2) + "\n"
-    with ResultWriteError.at(path):
+    with ResultWriteError.unable_to(f"write to {path}"):
         # A lone surrogate from a file name becomes its JSON escape.
         write_whole(path, text.encode("utf-8", "backslashreplace"))

@@ -39,11 +39,11 @@ _PRICES = TypeAdapter(dict[str, _FilePrice])
 def file_content(path: Path) -> JsonObject:
     """Return the file's content. Raises UsageError: it cannot be read."""
     try:
-        return tomllib.loads(path.read_text(encoding="utf-8-sig"))
-    except (OSError, ValueError) as error:
-        reason = error.strerror if isinstance(error, OSError) else error
+        with UsageError.unable_to(f"read {FILE_NAME}"):
+            return tomllib.loads(path.read_text(encoding="utf-8-sig"))
+    except ValueError as error:
         hint = "; texts need quotes" if isinstance(error, tomllib.TOMLDecodeError) else ""
-        raise UsageError(f"cannot read {FILE_NAME}: {reason}{hint}") from error
+        raise UsageError(f"cannot read {FILE_NAME}: {error}{hint}") from error
 
 
 def file_prices() -> dict[str, OwnPrice]:

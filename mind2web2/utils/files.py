@@ -16,6 +16,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
 
+from mind2web2.errors import UsageError
 from mind2web2.utils.names import natural_key
 
 _LEFTOVER_PREFIX = ".writing-"
@@ -186,6 +187,23 @@ def read_regular_file(path: Path, max_bytes: int = MAX_JSON_BYTES) -> bytes:
         if status.st_size > max_bytes:
             raise OSError(errno.EFBIG, f"it has more than {max_bytes:,} bytes", str(path))
         return file.read()
+
+
+def read_text_file(path: Path, shown: str, max_bytes: int = MAX_JSON_BYTES) -> str:
+    """Return the text of a regular file that a user has named, without a byte order mark.
+
+    Args:
+        shown: the file's name in the error.
+
+    Raises:
+        UsageError: it cannot be read, or is not UTF-8.
+    """
+    with UsageError.unable_to(f"read {shown}"):
+        content = read_regular_file(path, max_bytes)
+    try:
+        return content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise UsageError(f"cannot read {shown}: it is not UTF-8 text") from error
 
 
 def folder_names(folder: Path) -> list[str]:

@@ -78,17 +78,15 @@ def _private_logger(name: str) -> logging.Logger:
 def _open_files(
     folder: Path, stamp: str, name: str, fields: dict[str, str]
 ) -> tuple[logging.FileHandler, logging.FileHandler]:
-    try:
+    with ResultWriteError.unable_to(f"write logs under {folder}"):
         folder.mkdir(parents=True, exist_ok=True)
         to_read = _open_new(folder, f"{stamp}_{_file_stem(name)}")
-    except OSError as error:
-        raise ResultWriteError(f"cannot write logs under {folder}: {error.strerror}") from error
-    try:
-        # The .log was opened as a new file, so that its name is ours for the .jsonl as well.
-        to_parse = LogFile(Path(to_read.baseFilename).with_suffix(".jsonl"), mode="w")
-    except OSError as error:
-        to_read.close()
-        raise ResultWriteError(f"cannot write logs under {folder}: {error.strerror}") from error
+        try:
+            # The .log was opened as a new file, so that its name is ours for the .jsonl as well.
+            to_parse = LogFile(Path(to_read.baseFilename).with_suffix(".jsonl"), mode="w")
+        except OSError:
+            to_read.close()
+            raise
     to_read.setFormatter(TextFormatter())
     to_parse.setFormatter(JsonFormatter(fields))
     return to_read, to_parse

@@ -36,7 +36,7 @@ class ProcessLock:
         """
         from filelock import FileLock, Timeout  # brings asyncio
 
-        with ResultWriteError.at(self._path.parent):
+        with ResultWriteError.unable_to(f"write to {self._path.parent}"):
             self._path.parent.mkdir(parents=True, exist_ok=True)
             # Taken by one thread, it may be given back by another.
             lock = FileLock(self._path, thread_local=False)

@@ -96,7 +96,7 @@ async def _write_file(path: Path, title: str, blocks: AsyncIterator[Block], view
         ResultWriteError: it cannot be written.
     """
     before, after = file_html(secrets.token_urlsafe(16), title, view)
-    with ResultWriteError.at(path):
+    with ResultWriteError.unable_to(f"write to {path}"):
         check_replaceable(path)
         staged = stage_file(path.parent, before)
         try:

@@ -60,10 +60,8 @@ def read_labels(path: Path) -> LabelledSet:
     Raises:
         UsageError: the file cannot be read; the text names the line.
     """
-    try:
+    with UsageError.unable_to(f"read {path}"):
         content = path.read_bytes()
-    except OSError as error:
-        raise UsageError(f"cannot read {path}: {error.strerror}") from error
     lines = enumerate(content.splitlines(), start=1)
     rows = [_row(line, f"{path}, line {number}") for number, line in lines if line.strip()]
     if not rows:

@@ -5,7 +5,6 @@ A question thus has one reply.
 
 from __future__ import annotations
 
-import hashlib
 import json
 from datetime import UTC, datetime
 from typing import Any
@@ -15,6 +14,7 @@ from mind2web2.judge.caching import CachingJudge
 from mind2web2.judge.judgment import Judgment
 from mind2web2.judge.service_request import AskService, ServiceRequest
 from mind2web2.rubric.verdicts import ServiceAnswer
+from mind2web2.utils.files import text_sha256
 
 
 async def answer_service(
@@ -36,7 +36,7 @@ async def answer_service(
         if stored is None:
             answer = json.dumps(await ask(), sort_keys=True)
             stored = await judge.keep(_as_judgment(request, key, answer, source), None)
-    record = ServiceAnswer(request=request.in_words(), key=key, sha256=_sha256(stored.text))
+    record = ServiceAnswer(request=request.in_words(), key=key, sha256=text_sha256(stored.text))
     return json.loads(stored.text), record
 
 
@@ -64,8 +64,4 @@ def _key(request: ServiceRequest) -> str:
         list(request.arguments),
         dict(request.keywords),
     ]
-    return _sha256(json.dumps(asked, sort_keys=True))
-
-
-def _sha256(text: str) -> str:
-    return hashlib.sha256(text.encode()).hexdigest()
+    return text_sha256(json.dumps(asked, sort_keys=True))

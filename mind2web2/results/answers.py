@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -235,16 +235,16 @@ def is_empty_answer(path: Path) -> bool:
     return not content.decode("utf-8", "replace").removeprefix("\ufeff").strip()
 
 
-def failed_runs(task_folder: Path) -> dict[str, str]:
+def failed_runs(answers: Iterable[Path]) -> dict[str, str]:
     """Return why runs of the agent count as 0, by answer name."""
-    return {path.name: EMPTY_ANSWER for path in answer_paths(task_folder) if is_empty_answer(path)}
+    return {path.name: EMPTY_ANSWER for path in answers if is_empty_answer(path)}
 
 
 def without_empty(
     answers: Sequence[AnswerFile],
 ) -> tuple[tuple[AnswerFile, ...], dict[str, str]]:
     """Return the answers that hold text, and why the other ones count as 0, by name."""
-    empty = {answer.name: EMPTY_ANSWER for answer in answers if is_empty_answer(answer.path)}
+    empty = failed_runs(answer.path for answer in answers)
     return tuple(answer for answer in answers if answer.name not in empty), empty
 
 
@@ -358,20 +358,25 @@ def answer_file(answer_path: Path) -> AnswerFile:
 
     Unusable parts of that file are logged and ignored.
     """
+    answer = AnswerFile(answer_path.name, answer_path)
     meta_path = answer_path.with_suffix(".meta.json")
     try:
         fields = json.loads(read_regular_file(meta_path))
         if not isinstance(fields, dict):
             raise ValueError("it is not a JSON object")
     except FileNotFoundError:
-        return AnswerFile(answer_path.name, answer_path)
+        return answer
     except (OSError, ValueError, RecursionError) as error:
         log.warning("ignored %s: %s", meta_path, error)
-        return AnswerFile(answer_path.name, answer_path)
+        return answer
     meta = read_leniently(AnswerMeta, fields)
     if meta.time_seconds is None and "time_seconds" in fields:
         log.warning("ignored %s: time_seconds is not a number of seconds", meta_path)
     unknown = tuple(name for name in fields if name not in AnswerMeta.model_fields)
-    return AnswerFile(
-        answer_path.name, answer_path, meta.time_seconds, meta.created, meta.model, unknown
+    return replace(
+        answer,
+        time_s=meta.time_seconds,
+        created=meta.created,
+        model=meta.model,
+        unknown=unknown,
     )

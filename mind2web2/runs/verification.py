@@ -151,7 +151,7 @@ class _Replay:
         """
         check = Check(task_id, name)
         root = self._paths.eval_results_root
-        failed = failed_runs(self._paths.answers_root / self._agent_name / task_id)
+        failed = failed_runs(answer_paths(self._paths.answers_root / self._agent_name / task_id))
         if name in failed and reason == failed[name]:
             check.score = 0.0
             return check

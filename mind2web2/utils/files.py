@@ -170,9 +170,8 @@ def read_regular_file(path: Path, max_bytes: int = MAX_JSON_BYTES) -> bytes:
             ``max_bytes``.
     """
     # A pipe without a writer would not even let itself be opened, unless it is opened like this.
-    flags = ("O_NONBLOCK", "O_BINARY", "O_NOFOLLOW")
     try:
-        descriptor = os.open(path, sum((getattr(os, flag, 0) for flag in flags), os.O_RDONLY))
+        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW)
     except OSError as error:
         if error.errno != errno.ELOOP:
             raise

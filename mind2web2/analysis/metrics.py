@@ -19,6 +19,7 @@ from mind2web2.analysis.score_matrix import (
     judge_models,
     mixture_warnings,
     score_grid,
+    scores_of,
 )
 from mind2web2.results.agent_summary import (
     AgentSummary,
@@ -293,9 +294,7 @@ def _missing_bounds(grid: ScoreGrid) -> MissingBounds | None:
     if not grid.missing or not grid.runs:
         return None
     tasks = list(dict.fromkeys([*grid.tasks, *(answer.task_id for answer in grid.missing)]))
-    scores = {
-        place: answer.score for place, answer in grid.table.items() if answer.score is not None
-    }
+    scores = scores_of(grid.table)
     # Runs without a score at any task are counted as well.
     runs = list(dict.fromkeys(run for _, run in grid.table))
     low, high = (_fill_missing(scores, tasks, runs, filler) for filler in (0.0, 1.0))

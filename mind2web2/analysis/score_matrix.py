@@ -90,7 +90,7 @@ def _table(answers: Iterable[ScoredAnswer]) -> _Table:
 
 
 def _grid_of_scored(table: _Table) -> ScoreGrid:
-    scores = _scores(table)
+    scores = scores_of(table)
     known_tasks = _in_natural_order(task for task, _ in table)
     known_runs = _in_natural_order(run for _, run in table)
     missing = _missing(table, known_tasks, known_runs)
@@ -106,7 +106,7 @@ def _grid_of_tasks(table: _Table, tasks: Sequence[str]) -> ScoreGrid:
     outside = _in_natural_order(task for task, _ in table if task not in wanted)
     table = {place: answer for place, answer in table.items() if place[0] in wanted}
     runs = _in_natural_order(run for _, run in table)
-    known_scores = _scores(table)
+    known_scores = scores_of(table)
     scores = {}
     for task in tasks:
         for run in runs:
@@ -120,7 +120,8 @@ def _grid_of_tasks(table: _Table, tasks: Sequence[str]) -> ScoreGrid:
     return ScoreGrid(table, scores, tasks, runs, missing, True, tuple(warnings))
 
 
-def _scores(table: _Table) -> dict[tuple[str, str], float]:
+def scores_of(table: _Table) -> dict[tuple[str, str], float]:
+    """Return the scores of the answers that have one, by task and answer name."""
     scores = {}
     for place, answer in table.items():
         if answer.score is not None:
@@ -130,7 +131,7 @@ def _scores(table: _Table) -> dict[tuple[str, str], float]:
 
 def _unequal_chances(table: _Table, tasks: Sequence[str], runs: Sequence[str]) -> list[str]:
     """Return a warning that names the tasks with fewer scores than runs."""
-    scored = Counter(task for task, _ in _scores(table))
+    scored = Counter(task for task, _ in scores_of(table))
     count = len(runs)
     fewer = []
     for task in tasks:

@@ -28,6 +28,7 @@ from mind2web2.cli.options import settings_of
 from mind2web2.cli.task_options import DATASET
 from mind2web2.errors import UsageError
 from mind2web2.runs.settings import RunSettings
+from mind2web2.utils.files import folder_names
 from mind2web2.utils.names import check_name, name_list
 from mind2web2.utils.program import command_line
 from mind2web2.utils.text import counted
@@ -111,7 +112,7 @@ def _validate(settings: RunSettings, agent_name: str, num_runs: int) -> tuple[li
     if settings.task_list is not None:
         tasks = [task.task_id for task in read_task_list(settings.task_list)]
     elif folder.is_dir():
-        tasks = sorted(path.name for path in folder.iterdir() if path.is_dir())
+        tasks = folder_names(folder)
     else:
         raise UsageError(f"no agent {agent_name} under {folder.parent}")
     findings = validate_answers(folder, tasks, num_runs)

@@ -10,7 +10,8 @@ from typing import Self
 from unicodedata import normalize
 
 from mind2web2.errors import UsageError
-from mind2web2.utils.names import check_name, name_list, natural_key
+from mind2web2.utils.files import folder_names
+from mind2web2.utils.names import check_name, name_list
 from mind2web2.utils.program import program
 
 # The endings of eval scripts and of rubric files.
@@ -69,10 +70,12 @@ class PathConfig:
         Raises:
             UsageError: the pinned version does not exist.
         """
-        names = _version_folders(self.eval_scripts_root)
+        folders = folder_names(self.eval_scripts_root)
+        # Python keeps compiled scripts in __pycache__.
+        names = [name for name in folders if not name.startswith("__")]
         if self.eval_version is None:
-            dated = sorted((name for name in names if _is_dated(name)), reverse=True)
-            return dated + sorted((name for name in names if not _is_dated(name)), key=natural_key)
+            dated = [name for name in names if _is_dated(name)]
+            return [*reversed(dated), *(name for name in names if not _is_dated(name))]
         if self.eval_version not in names:
             where, known = self.eval_scripts_root, name_list(names)
             raise UsageError(f"no eval version {self.eval_version} under {where}. Found: {known}")
@@ -137,16 +140,6 @@ def script_in(folder: Path, task_id: str) -> Path | None:
 def _scripts_named(folder: Path, name: str) -> list[Path]:
     paths = (folder / f"{name}{suffix}" for suffix in SCRIPT_SUFFIXES)
     return [path for path in paths if path.is_file()]
-
-
-def _version_folders(root: Path) -> list[str]:
-    if not root.is_dir():
-        return []
-    return [
-        entry.name
-        for entry in root.iterdir()
-        if entry.is_dir() and not entry.name.startswith((".", "__"))
-    ]
 
 
 def _is_dated(name: str) -> bool:

@@ -16,6 +16,7 @@ from mind2web2.runs.file_prices import check_keys, file_content, prices_in
 from mind2web2.runs.setting import Setting
 from mind2web2.runs.settings import FILE_NAME, SETTINGS, RunSettings
 from mind2web2.utils.json_text import JsonObject
+from mind2web2.utils.values import parsed
 
 # User and password, and the query, of a base URL.
 _LOOPBACK = re.compile(r"https?://(?:[^/@]*@)?(?:localhost|127\.[\d.]+|\[::1\])(?::\d+)?(?:[/?]|$)")
@@ -117,7 +118,5 @@ def _check_value(setting: Setting, value: object) -> Any:
         return value
     parse: Callable[[Any], Any] | None = in_file.parse or setting.parse
     assert parse is not None
-    try:
-        return parse(value if isinstance(value, dict | list) else str(value))
-    except ValueError as error:
-        raise UsageError(f"{FILE_NAME}: {name}: {error}") from error
+    written = value if isinstance(value, dict | list) else str(value)
+    return parsed(f"{FILE_NAME}: {name}", parse, written)

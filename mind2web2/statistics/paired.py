@@ -239,50 +239,53 @@ class PairedTest:
         return f"{points(self.difference)} ({points_range(self.interval.low, self.interval.high)})"
 
     @classmethod
-    def of(
-        cls, differences: Sequence[float], limits: Limits = None, seed: int = SEED
-    ) -> PairedTest:
+    def of(cls, differences: Sequence[float], limits: Limits = None) -> PairedTest:
         """Test whether the mean of independent differences is 0.
 
         Args:
             limits: the least and the greatest possible difference, where there are any.
         """
-        return _paired_test(differences, limits, seed)
+        if not differences:
+            return cls(0.0, None, None, is_exact=True)
+        mean = fmean(differences)
+        # Differences of 0 stay the same with either sign.
+        moved = []
+        sizes = set()
+        for value in differences:
+            size = abs(value)
+            if size > _NOISE:
+                moved.append(value)
+                sizes.add(round(size, _DIGITS))
+        # With one size, the number of positive differences decides how extreme a pattern is.
+        is_binomial = len(sizes) <= 1
+        is_enumerated = len(moved) <= MAX_ENUMERATED
+        subsets = _subset_sums(differences)
+        weight_of_ties = 1 if len(differences) >= MIN_TASKS else 2
+        if is_binomial:
+            positive = sum(value > 0 for value in moved)
+            p_value = _binomial_p_value(positive, len(moved), weight_of_ties)
+        elif is_enumerated:
+            of_moved = _subset_sums(moved)
+            p_value = _sign_flip_p_value(mean, of_moved, weight_of_ties)
+        else:
+            p_value = _sign_flip_p_value(mean, subsets, weight_of_ties)
+        interval = _interval(differences, mean, limits, subsets)
+        is_exact = is_binomial or is_enumerated
+        return cls(mean, p_value, interval, is_exact)
 
     @staticmethod
     def adjusted(p_values: Sequence[float]) -> list[float]:
         """Return p-values adjusted for being several (Holm 1979), in the given order."""
-        return _holm(p_values)
-
-
-def _paired_test(differences: Sequence[float], limits: Limits, seed: int) -> PairedTest:
-    if not differences:
-        return PairedTest(0.0, None, None, is_exact=True)
-    mean = fmean(differences)
-    # Differences of 0 stay the same with either sign.
-    moved = []
-    sizes = set()
-    for value in differences:
-        size = abs(value)
-        if size > _NOISE:
-            moved.append(value)
-            sizes.add(round(size, _DIGITS))
-    # With one size, the number of positive differences decides how extreme a pattern is.
-    is_binomial = len(sizes) <= 1
-    is_enumerated = len(moved) <= MAX_ENUMERATED
-    subsets = _subset_sums(differences, seed)
-    weight_of_ties = 1 if len(differences) >= MIN_TASKS else 2
-    if is_binomial:
-        positive = sum(value > 0 for value in moved)
-        p_value = _binomial_p_value(positive, len(moved), weight_of_ties)
-    elif is_enumerated:
-        of_moved = _subset_sums(moved, seed)
-        p_value = _sign_flip_p_value(mean, of_moved, weight_of_ties)
-    else:
-        p_value = _sign_flip_p_value(mean, subsets, weight_of_ties)
-    interval = _interval(differences, mean, limits, subsets)
-    is_exact = is_binomial or is_enumerated
-    return PairedTest(mean, p_value, interval, is_exact)
+        adjusted = [0.0] * len(p_values)
+        greatest = 0.0
+        places = sorted(range(len(p_values)), key=lambda place: p_values[place])
+        for rank, place in enumerate(places):
+            hypotheses_left = len(p_values) - rank
+            corrected = hypotheses_left * p_values[place]
+            # An adjusted p-value is never below that of a smaller p-value.
+            greatest = max(greatest, corrected)
+            adjusted[place] = min(1.0, greatest)
+        return adjusted
 
 
 def _binomial_p_value(positive: int, total: int, weight_of_ties: int) -> float:
@@ -371,7 +374,7 @@ def _mid_quantile(ordered: Sequence[tuple[float, int]]) -> float:
     return ordered[-1][0]
 
 
-def _subset_sums(values: Sequence[float], seed: int) -> list[tuple[float, int]]:
+def _subset_sums(values: Sequence[float]) -> list[tuple[float, int]]:
     """Return sums and sizes of all non-empty subsets of a few values, or of random ones of many."""
     # A pattern has one byte for eight values, and each byte looks its sum up.
     tables = []
@@ -379,7 +382,7 @@ def _subset_sums(values: Sequence[float], seed: int) -> list[tuple[float, int]]:
         of_byte = values[start : start + 8]
         tables.append(_sums_of_byte(of_byte))
     sums = []
-    for pattern, size in _subsets(len(values), seed):
+    for pattern, size in _subsets(len(values)):
         total = sum(map(operator.getitem, tables, pattern))
         sums.append((total, size))
     if len(values) > MAX_ENUMERATED:
@@ -402,13 +405,13 @@ def _sums_of_byte(values: Sequence[float]) -> list[float]:
 
 
 @lru_cache(maxsize=8)
-def _subsets(count: int, seed: int) -> list[tuple[bytes, int]]:
+def _subsets(count: int) -> list[tuple[bytes, int]]:
     """Return subsets of so many values, a bit for each value, with their sizes."""
     whole = 2**count - 1
     if count <= MAX_ENUMERATED:
         patterns = list(range(1, whole + 1))
     else:
-        draws = random.Random(seed)
+        draws = random.Random(SEED)
         patterns = []
         for _ in range(DRAWS):
             bits = draws.getrandbits(count)
@@ -421,19 +424,6 @@ def _subsets(count: int, seed: int) -> list[tuple[bytes, int]]:
         pattern = bits.to_bytes(width, "little")
         subsets.append((pattern, bits.bit_count()))
     return subsets
-
-
-def _holm(p_values: Sequence[float]) -> list[float]:
-    adjusted = [0.0] * len(p_values)
-    greatest = 0.0
-    places = sorted(range(len(p_values)), key=lambda place: p_values[place])
-    for rank, place in enumerate(places):
-        hypotheses_left = len(p_values) - rank
-        corrected = hypotheses_left * p_values[place]
-        # An adjusted p-value is never below that of a smaller p-value.
-        greatest = max(greatest, corrected)
-        adjusted[place] = min(1.0, greatest)
-    return adjusted
 
 
 def detectable_difference(tasks: int, variance_of_task: float) -> float | None:

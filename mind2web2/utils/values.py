@@ -11,10 +11,13 @@ import sys
 from collections.abc import Callable
 from numbers import Real
 from pathlib import Path
+from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
 from mind2web2.errors import UsageError
 from mind2web2.utils.names import did_you_mean
+
+Value = TypeVar("Value")
 
 _MAX_PORT = 65_535
 # Three years; clocks and timers of the system end somewhere above.
@@ -132,6 +135,18 @@ def one_of(choices: tuple[str, ...]) -> Callable[[str], str]:
     return check_choice
 
 
+def parsed(name: str, parse: Callable[[Any], Value], written: object) -> Value:
+    """Return a value as an option reads it.
+
+    Raises:
+        UsageError: the option does not take it; the text begins with the name.
+    """
+    try:
+        return parse(written)
+    except ValueError as error:
+        raise UsageError(f"{name}: {error}") from error
+
+
 def check_text(name: str, value: object) -> None:
     """Make sure that a value is a text, and not that of a variable that nobody set.
 
@@ -140,10 +155,7 @@ def check_text(name: str, value: object) -> None:
     """
     if not isinstance(value, str):
         raise UsageError(f"{name} is {value!r}: give a text")
-    try:
-        non_empty(value)
-    except ValueError as error:
-        raise UsageError(f"{name}: {error}") from None
+    parsed(name, non_empty, value)
 
 
 def check_number(name: str, value: object, parse: Callable[[str], float]) -> None:
@@ -159,7 +171,4 @@ def check_number(name: str, value: object, parse: Callable[[str], float]) -> Non
         return
     if not isinstance(value, Real) or isinstance(value, bool):
         raise UsageError(f"{name} is {value!r}: give a number")
-    try:
-        parse(str(value))
-    except ValueError as error:
-        raise UsageError(f"{name}: {error}") from None
+    parsed(name, parse, str(value))

@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -123,7 +123,6 @@ class RunParts:
         with_private_network: captures and scripts' downloads may visit private addresses.
         log_to_console: show everything that is logged, with tracebacks.
         captures: captures pages that are not cached; ``None`` captures none.
-        clock: returns the seconds that count towards ``answer_timeout_s``.
         ahead: how far scripts go on with stand-ins; ``None`` for program order.
         isolation: how scripts are run in processes of their own.
         as_of: the moment at which the clock of scripts stands still; ``None`` for the real time, in
@@ -139,7 +138,6 @@ class RunParts:
     with_private_network: bool = False
     log_to_console: bool = False
     captures: SharedCaptures | None = None
-    clock: Callable[[], float] = time.monotonic
     ahead: Ahead | None = "values"
     isolation: Isolation = field(default_factory=Isolation)
     as_of: AsOf | None = None
@@ -392,7 +390,6 @@ async def run_script_on_answer(
         run.limits,
         run.ahead,
         run.answer_timeout_s,
-        run.clock,
         script_time.as_of,
         script_time.zone,
     )

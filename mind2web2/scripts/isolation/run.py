@@ -7,8 +7,6 @@ import logging
 import os
 import signal
 import sys
-import time
-from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -33,8 +31,6 @@ from mind2web2.scripts.passes import ScriptPasses
 from mind2web2.utils.moments import ClockReading
 from mind2web2.utils.processes import ProcessEnd, not_started
 
-# This keeps the loop from spinning if hardly any time is left on a frozen clock.
-_SHORTEST_WAIT_S = 0.05
 _WHO_KILLS = "does it call os.kill or os.killpg, or did another program?"
 _CRASH = "a crash: check the compiled code that it calls"
 # Why a process was ended by a signal.
@@ -106,7 +102,7 @@ async def isolated_result(
             starter.run,
             run.ahead,
         )
-        done = await done_in_time(passes, starter, call, isolation.limits, run.timeout_s, run.clock)
+        done = await done_in_time(passes, starter, call, isolation.limits, run.timeout_s)
     cache.note_lookups(done.looked_up, done.captured, is_listed=done.is_listed)
     answers.settle(done.used)
     result = checked_result(done.result, call.script_path)
@@ -132,7 +128,6 @@ async def done_in_time(
     call: ScriptCall,
     limits: ScriptLimits,
     timeout_s: float | None,
-    clock: Callable[[], float] = time.monotonic,
 ) -> Done:
     """Return the end of the pass that is the result.
 
@@ -141,7 +136,8 @@ async def done_in_time(
     """
     work = asyncio.create_task(passes.done())
     try:
-        if not await _ended_in_time(work, timeout_s, clock):
+        await asyncio.wait({work}, timeout=timeout_s)
+        if not work.done():
             raise EvalScriptError(
                 f"script {call.script_path.name} did not return within {timeout_s:g} s "
                 "(--answer_timeout)"
@@ -162,22 +158,6 @@ async def done_in_time(
             raise own
         raise done.failure.of_script()
     return done
-
-
-async def _ended_in_time(
-    task: asyncio.Future[Any], timeout_s: float | None, clock: Callable[[], float]
-) -> bool:
-    """Wait for a task and tell whether it ended in time."""
-    started_s, left_s = clock(), timeout_s
-    while left_s is None or left_s > 0:
-        await asyncio.wait(
-            {task}, timeout=None if left_s is None else max(left_s, _SHORTEST_WAIT_S)
-        )
-        if task.done():
-            break
-        # A clock that was paused leaves time over.
-        left_s = None if timeout_s is None else timeout_s - (clock() - started_s)
-    return task.done()
 
 
 async def _finish(task: asyncio.Task[Any]) -> None:

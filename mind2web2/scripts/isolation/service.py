@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
-import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import lru_cache
@@ -107,7 +106,6 @@ class RunSide:
         captures: for pages that are not stored; ``None`` where none are captured.
         ahead: how far scripts go on with stand-ins; ``None`` for program order.
         timeout_s: for the script; ``None`` for no limit.
-        clock: tells the seconds that count towards it.
         as_of: where the script's own clock stands still; ``None`` for the real time.
         zone: of the script's local time; ``None`` for that of the run.
     """
@@ -122,9 +120,8 @@ class RunSide:
     limits: DualSemaphore
     ahead: Ahead | None
     timeout_s: float | None
-    clock: Callable[[], float] = time.monotonic
-    as_of: datetime | None = None
-    zone: str | None = None
+    as_of: datetime | None
+    zone: str | None
 
     @property
     def source(self) -> tuple[str, str]:

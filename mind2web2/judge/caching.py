@@ -320,8 +320,7 @@ class CachingJudge:
         self._breaker.note_reply()
         permit.settle(sent.replies or [reply.usage])
         judgment = self._as_judgment(asked, reply, is_too_long=is_too_long)
-        if self._observer is not None:
-            self._observe(replace(asked, judgment=judgment))
+        self._observe(replace(asked, judgment=judgment))
         return judgment
 
     def _as_judgment(

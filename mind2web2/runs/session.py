@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
-from contextlib import asynccontextmanager, contextmanager, nullcontext
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager, nullcontext
 from dataclasses import dataclass, field
 from importlib import import_module
 from pathlib import Path
@@ -61,23 +61,19 @@ class OwnParts:
     Args:
         provider: answers the judge's requests.
         judge: in place of the one that the settings name.
-        store: of judgments; it is not closed with the session.
         other_stores: files of other agents, whose judgments are reused.
         budget: in place of one of ``max_cost``.
         captures: makes the captures of a run from what opens its browser.
         limits: of captures and judge requests.
-        judge_check: the judge's last check.
         observer: is called after each question that was sent to the judge.
     """
 
     provider: ChatProvider | None = None
     judge: JudgeSpec | None = None
-    store: JudgmentStore | None = None
     other_stores: Sequence[Path] = ()
     budget: Budget | None = None
     captures: CapturesMaker | None = None
     limits: DualSemaphore | None = None
-    judge_check: CheckRecord | None = None
     observer: QuestionObserver | None = None
 
 
@@ -126,7 +122,7 @@ async def open_run(
         UsageError: a setting is unusable.
     """
     own = own or OwnParts()
-    with _opened_store(settings, judgments, own) as store:
+    with _store(settings, judgments, own.other_stores) as store:
         if settings.is_replay and judgments is not None:
             results = AgentResults(judgments.parent.parent, judgments.parent.name)
             named = replayed_judge(settings, store, replayed_file(settings, judgments), results)
@@ -145,7 +141,7 @@ async def open_run(
             observer=own.observer,
         )
         checks = (last_check(root, judge.identity) for root in check_roots)
-        check = own.judge_check or next((record for record in checks if record is not None), None)
+        check = next(filter(None, checks), None)
         session = Session(
             settings,
             run_parts(settings, judge, own, check),
@@ -162,17 +158,6 @@ async def _close(session: Session) -> None:
         await session.judge.write_rest()
     except JudgmentStoreError as error:
         session.problems.append(str(error))
-
-
-@contextmanager
-def _opened_store(
-    settings: RunSettings, judgments: Path | None, own: OwnParts
-) -> Iterator[JudgmentStore]:
-    if own.store is not None:
-        yield own.store
-        return
-    with _store(settings, judgments, own.other_stores) as store:
-        yield store
 
 
 def _store(settings: RunSettings, judgments: Path | None, others: Sequence[Path]) -> JudgmentStore:

@@ -43,7 +43,6 @@ def log_unseen_errors(logger: logging.Logger) -> None:
 
 # A script that swallows its cancellation is left behind after this long.
 _GRACE_S = 5.0
-# This keeps the loop from spinning if hardly any time is left on a frozen clock.
 # How much a script that asks the judge itself does at once under the semaphores it is given.
 _SCRIPT_PERMITS = 30
 

@@ -315,12 +315,12 @@ class CachingJudge:
             self._breaker.note_failure(error, source)
             permit.settle(sent.replies)
             self._count(_no_reply(sent), sent, source[0], judgments=0)
-            self._observe(replace(asked, failure=error))
+            self._observe(asked, failure=error)
             raise
         self._breaker.note_reply()
         permit.settle(sent.replies or [reply.usage])
         judgment = self._as_judgment(asked, reply, is_too_long=is_too_long)
-        self._observe(replace(asked, judgment=judgment))
+        self._observe(asked, judgment)
         return judgment
 
     def _as_judgment(
@@ -354,13 +354,20 @@ class CachingJudge:
             trial=subject.trial,
         )
 
-    def _observe(self, asked: AskedQuestion) -> None:
-        """Tell the observer of a question that was sent."""
+    def _observe(
+        self,
+        asked: AskedQuestion,
+        judgment: Judgment | None = None,
+        failure: BaseException | None = None,
+    ) -> None:
+        """Tell the observer of a question that was sent, and what it came to."""
         sent_ns = asked.request.sent.first_sent_ns
         # A client that does not count its requests, such as a foreign one, has sent one that is
         # answered.
-        if self._observer is not None and (sent_ns is not None or asked.judgment is not None):
-            self._observer(replace(asked, started_ns=sent_ns or asked.started_ns))
+        if self._observer is not None and (sent_ns is not None or judgment is not None):
+            started_ns = sent_ns or asked.started_ns
+            told = replace(asked, started_ns=started_ns, judgment=judgment, failure=failure)
+            self._observer(told)
 
     def _count(
         self, reply: ChatReply, sent: SentRequests, task_id: str, *, judgments: int

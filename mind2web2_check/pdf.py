@@ -62,10 +62,12 @@ class _Writer:
         for parts in pages:
             feet = self._feet(parts)
             notes += feet
-            own = parts[: len(parts) - len(feet)]
-            if body and own and self._runs_on(body[-1], own[0]):
-                body[-1].cells[0] += own.pop(0).cells[0]
-            body += own
+            for number, part in enumerate(parts[: len(parts) - len(feet)]):
+                is_over = body and (number == 0 or _is_next_column(body[-1], part))
+                if is_over and self._runs_on(body[-1], part):
+                    body[-1].cells[0] += part.cells[0]
+                else:
+                    body.append(part)
         written = [*self._blocks(body), *(f"\n\n{self._note(part)}" for part in notes)]
         return re.sub(r"\n{3,}", "\n\n", "".join(written).strip()) + "\n"
 
@@ -149,6 +151,12 @@ class _Writer:
         if _BETWEEN_CJK.match(last.text[-1] + first.text):
             return
         first.space = " "
+
+
+def _is_next_column(above: Part, below: Part) -> bool:
+    """Tell whether a part begins higher on the page than the one before it ends, and beside it."""
+    last, first = above.lines[-1], below.lines[0]
+    return first.baseline > last.baseline and first.left > last.left + last.height
 
 
 def _mark_of(part: Part) -> str:

@@ -27,6 +27,8 @@ _BREAK = re.compile(rf"-|.(?:\s|{CJK.pattern})", re.DOTALL)
 _SMALLER = 0.85
 _WIDE_GAP, _SPACE, _RISE = 0.8, 0.15, 0.15
 _SAME_LEFT, _CLOSE = 1.0, 1.5
+# Of so many lines in a row, so many that begin at one place are read as a column.
+_AROUND, _LEAST_AROUND = 5, 4
 _BASELINE = attrgetter("baseline")
 _LEAST_GAP, _USUAL_GAP, _MOST_GAP = 0.7, 1.2, 2.5
 
@@ -232,13 +234,12 @@ def _usual_gap(pages: Iterable[Sequence[Line]]) -> float:
 def _parts(lines: Sequence[Line], usual: float) -> list[Part]:
     """Return the paragraphs, headings and rows of a page."""
     parts = [Part([[line]]) for line in lines[:1]]
-    edges = _edges(lines)
     ceiling = math.inf
-    for line in lines[1:]:
+    for edge, line in zip(_edges(lines), lines[1:], strict=False):
         part = parts[-1]
         if _is_next_cell(part, line, ceiling):
             part.cells.append([line])
-        elif _begins_part(part, line, edges, usual):
+        elif _begins_part(part, line, edge, usual):
             ceiling = min(each.baseline for each in part.lines)
             parts.append(Part([[line]]))
         else:
@@ -254,8 +255,8 @@ def _is_next_cell(part: Part, line: Line, ceiling: float) -> bool:
     return is_level and line.left > right
 
 
-def _begins_part(part: Part, line: Line, edges: dict[int, float], usual: float) -> bool:
-    """Tell if a line begins a paragraph below another one."""
+def _begins_part(part: Part, line: Line, edge: float, usual: float) -> bool:
+    """Tell if a line begins a paragraph below another one, which may reach to the edge."""
     cell = part.cells[-1]
     last, first = cell[-1], cell[0]
     gap = (last.baseline - line.baseline) / last.height
@@ -268,7 +269,7 @@ def _begins_part(part: Part, line: Line, edges: dict[int, float], usual: float) 
     is_entry = label and line.left <= first.left + 1 and MARKER.match(first.text)
     if is_entry or hangs or line.words[0].is_raised:
         return True
-    return _was_broken(last, line, edges) and not _is_address(cell, line)
+    return _was_broken(last, line, edge) and not _is_address(cell, line)
 
 
 def _is_address(lines: Sequence[Line], line: Line) -> bool:
@@ -277,18 +278,31 @@ def _is_address(lines: Sequence[Line], line: Line) -> bool:
     return bool(URL.search(written) and URL_REST.match(line.text))
 
 
-def _edges(lines: Iterable[Line]) -> dict[int, float]:
-    """Return how far lines reach, by where they begin.
+def _edges(lines: Sequence[Line]) -> Iterator[float]:
+    """Yield how far each line may reach: as far as the lines of the page that begin where it does.
 
-    An address that cannot be broken may reach beyond the margin.
+    An address that cannot be broken may reach beyond the margin. Where lines in a row all end early
+    together, beside a picture or in a column below a wide text, they may reach no further.
     """
     rights: dict[int, list[float]] = defaultdict(list)
     for line in lines:
-        rights[round(line.left / _SAME_LEFT)].append(line.right)
-    return {left: sorted(found)[len(found) * 9 // 10] for left, found in rights.items()}
+        rights[_place(line)].append(line.right)
+    for number, line in enumerate(lines):
+        found = sorted(rights[_place(line)])
+        edge = found[len(found) * 9 // 10]
+        for start in (number + 1 - _AROUND, number):
+            around = lines[max(start, 0) : start + _AROUND]
+            ends = sorted(each.right for each in around if _place(each) == _place(line))
+            if len(ends) >= _LEAST_AROUND and ends[-1] - ends[-3] < 4 * line.height:
+                edge = min(edge, ends[-1])
+        yield edge
 
 
-def _was_broken(last: Line, line: Line, edges: dict[int, float]) -> bool:
+def _place(line: Line) -> int:
+    return round(line.left / _SAME_LEFT)
+
+
+def _was_broken(last: Line, line: Line, edge: float) -> bool:
     """Tell if the next word had room on the last line, so the text ended there."""
-    room = edges.get(round(last.left / _SAME_LEFT), last.right) - last.right
+    room = edge - last.right
     return room > line.first_word() + 0.5 * line.height

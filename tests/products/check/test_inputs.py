@@ -48,6 +48,36 @@ def printed_and_compared(page: str, folder: Path) -> list[Statement]:
     return printed
 
 
+PARAGRAPH = (
+    "<p>The dam is thirty metres high and was built by people of the county in one long and cold "
+    "winter [1]. The lake behind it is deep and wide, and nobody of the village has ever swum across "
+    "it in the summer months [2]. The old bridge of stone carries the buses over the river in each "
+    "season of the year but not in heavy snow [3].</p>"
+)
+NARROW = "<div style='float:right;width:250px;height:120px;border:1px solid;margin:8px'></div>"
+
+
+@pytest.mark.parametrize(
+    ("page", "count"),
+    [
+        (f"{PARAGRAPH * 2}<div style='column-count:2;column-gap:30px'>{PARAGRAPH * 6}</div>", 24),
+        (f"{PARAGRAPH * 2}{NARROW}{PARAGRAPH * 3}", 15),
+        (f"<div style='column-count:2;column-gap:30px'>{PARAGRAPH * 3}</div>", 9),
+    ],
+    ids=["columns below a wide text", "beside a picture", "over a column"],
+)
+def test_lines_that_end_early_together_are_one_sentence(
+    page: str, count: int, tmp_path: Path
+) -> None:
+    sources = "".join(f"<li>{each} title, https://{each}.example/1</li>" for each in "abc")
+    style = "<style>body { font: 12px serif; text-align: justify }</style>"
+    printed = printed_and_compared(
+        f"<meta charset=utf-8>{style}<h1>Dams</h1>{page}<h2>References</h2><ol>{sources}</ol>",
+        tmp_path,
+    )
+    assert len(printed) == count
+
+
 def test_a_printed_page_has_the_statements_of_the_page(tmp_path: Path) -> None:
     sentence = "The dam has stood in the upper valley of the long river for some hundred years"
     page = (

@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING
 
 from mind2web2.scripts.limits import DualSemaphore
-from mind2web2.utils.late_names import late_names
+from mind2web2.utils import late_names
 
 if TYPE_CHECKING:
     from mind2web2.analysis.summaries import generate_result_summary, merge_all_results

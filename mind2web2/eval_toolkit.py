@@ -20,7 +20,7 @@ from mind2web2.rubric.values import (
     shown,
     total,
 )
-from mind2web2.utils.late_names import late_names
+from mind2web2.utils import late_names
 from mind2web2.verification.extractor import Extractor, create_evaluator
 from mind2web2.verification.run_questions import BinaryEvalResult
 from mind2web2.verification.script_access import EvaluatorConfig

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from mind2web2.utils.late_names import late_names
+from mind2web2.utils import late_names
 
 if TYPE_CHECKING:
     from mind2web2.analysis.changed_pages import ChangedPages as ChangedPages

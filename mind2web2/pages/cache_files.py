@@ -30,6 +30,7 @@ from mind2web2.utils.files import (
     stage_file,
     write_whole,
 )
+from mind2web2.utils.images import to_jpeg
 from mind2web2.utils.text import as_unicode_text, is_unicode_text
 
 if TYPE_CHECKING:
@@ -134,8 +135,6 @@ def screenshot_bytes(screenshot: bytes | str | None) -> bytes | None:
     Raises:
         DocumentError: it is not base64 or no image that can be read.
     """
-    from mind2web2.utils.images import to_jpeg  # who only reads pages needs none of it
-
     if not screenshot:
         return None
     return to_jpeg(_decode(screenshot) if isinstance(screenshot, str) else bytes(screenshot))

@@ -12,7 +12,7 @@ from mind2web2_check.author_year import author_citations
 from mind2web2_check.blocks import Block
 from mind2web2_check.candidates import Candidate, CandidateFinder
 from mind2web2_check.decision import Evidence, decide
-from mind2web2_check.labels import labels_in
+from mind2web2_check.labels import MAX_RANGE, labels_in
 from mind2web2_check.markup import EMPHASIS, without_markup
 from mind2web2_check.source_lists import ListFinder, SourceLists
 from mind2web2_check.words import ASKS_FOR_SOURCE
@@ -182,7 +182,8 @@ class _Reader:
     def _between(self, first: Citation, last: Citation) -> Citation | None:
         """Return what ``[^1]-[^4]`` cites between its ends."""
         low, high = map(self._number, (first, last))
-        if not (0 < low < high and _DASH.fullmatch(self._text, first.end, last.start)):
+        is_range = 0 < low < high <= low + MAX_RANGE
+        if not (is_range and _DASH.fullmatch(self._text, first.end, last.start)):
             return None
         labels = [str(number) for number in range(low + 1, high)]
         if not labels:

@@ -96,7 +96,7 @@ _LABEL = re.compile(
     re.IGNORECASE,
 )
 _KEY = re.compile(r"[^\W_][\w.:+'’-]{0,40}|[†‡§¶*]{1,3}")
-_MAX_RANGE = 99
+MAX_RANGE = 99
 _MAX_LETTERS = 2
 
 
@@ -152,7 +152,7 @@ def labels_in(content: str) -> Labels | None:
 
 def _expanded(label: re.Match[str]) -> Iterator[str]:
     first, last = int(label["first"]), int(label["last"] or label["first"])
-    numbers = range(first, last + 1) if first <= last <= first + _MAX_RANGE else (first, last)
+    numbers = range(first, last + 1) if first <= last <= first + MAX_RANGE else (first, last)
     yield from (normal(f"{label['letters']}{number}") for number in numbers)
 
 

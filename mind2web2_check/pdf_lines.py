@@ -287,9 +287,9 @@ def _edges(lines: Sequence[Line]) -> Iterator[float]:
     rights: dict[int, list[float]] = defaultdict(list)
     for line in lines:
         rights[_place(line)].append(line.right)
+    edges = {place: sorted(found)[len(found) * 9 // 10] for place, found in rights.items()}
     for number, line in enumerate(lines):
-        found = sorted(rights[_place(line)])
-        edge = found[len(found) * 9 // 10]
+        edge = edges[_place(line)]
         for start in (number + 1 - _AROUND, number):
             around = lines[max(start, 0) : start + _AROUND]
             ends = sorted(each.right for each in around if _place(each) == _place(line))

@@ -457,6 +457,11 @@ class VerificationNode:
     # Leaves that block others
 
     @property
+    def has_blocking_leaf(self) -> bool:
+        """Tell whether a leaf here or below is decided as failed or skipped; scripts read it."""
+        return self._blocks
+
+    @property
     def verdict(self) -> Outcome:
         """Return the verdict on this leaf, which scoring does not overwrite."""
         return self._verdict

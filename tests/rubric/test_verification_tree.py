@@ -426,10 +426,10 @@ def test_a_copy_keeps_what_was_decided_and_what_is_shown():
     twin = copy.deepcopy(root)
     first, copied = twin.children
     assert [outcomes(each) for each in twin.walk()] == [outcomes(each) for each in root.walk()]
-    assert (first.critical, first.verdict, first.blocked_as) == (
+    assert (first.critical, first.verdict, first.has_blocking_leaf) == (
         True,
         (0.0, "failed"),
-        "failed",
+        True,
     )
     assert (copied.verdict, copied.evidence, copied.desc) == (
         (1.0, "passed"),

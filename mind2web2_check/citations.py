@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise, starmap
 
@@ -14,7 +14,7 @@ from mind2web2_check.candidates import Candidate, CandidateFinder
 from mind2web2_check.decision import Evidence, decide
 from mind2web2_check.labels import MAX_RANGE, labels_in
 from mind2web2_check.markup import EMPHASIS, without_markup
-from mind2web2_check.source_lists import ListFinder, SourceLists
+from mind2web2_check.source_lists import Entry, ListFinder, SourceLists
 from mind2web2_check.words import ASKS_FOR_SOURCE
 
 # Programs write these for their readers; a copy of the text has no addresses for them.
@@ -45,6 +45,7 @@ _RANGE = re.compile(r"(?<=\d)\]([ \t]*[–—-][ \t]*)\[(?=\d)")
 _DASH = re.compile(r"[ \t]*[–—-][ \t]*")
 _MARK_SIGNS = re.compile(r"</?sup>|[\[\]]")
 _GLUED_NUMBER = re.compile(r"(?<=[A-Za-z_/-])\d{1,3}$")
+_TAKEN = re.compile(rb"\x01+")
 _MIN_CITED = 0.2
 _MAX_DIGITS = 3
 # Around the number by which a link is named.
@@ -229,24 +230,35 @@ class _Reader:
         return before[-1:] in tuple("([（;；") and after[:1] in tuple(")]）;；,")
 
     def _citation(self, start: int, end: int, mark: str, labels: Iterable[str]) -> Citation:
-        entries = {label: self._lists.entry(label, start) for label in labels}
-        found = [url for entry in filter(None, entries.values()) for url in entry.addresses]
-        missing = [
-            f"[{label}]" for label, entry in entries.items() if not (entry and entry.addresses)
-        ]
-        if not found:
-            missing = [mark]
-        return Citation(start, end, mark, tuple(dict.fromkeys(found)), tuple(missing))
+        entries = {f"[{label}]": self._lists.entry(label, start) for label in labels}
+        return _citation_of(start, end, mark, entries)
 
     def _by_author(self) -> Iterator[Citation]:
-        for each in author_citations(self._text, self._lists.entries):
+        found = author_citations(self._free_text(), self._lists.entries, len(self._found))
+        for each in found:
             if any(self._taken[each.start : each.end]):
                 continue
             self._take(each.start, each.end)
             mark = self._text[each.start : each.end].strip()
-            urls = tuple(dict.fromkeys(url for entry in each.entries for url in entry.addresses))
-            missing = () if urls else (mark,)
-            yield Citation(each.start, each.end, mark, urls, missing, each.is_text)
+            yield _citation_of(each.start, each.end, mark, each.entries, each.is_text)
+
+    def _free_text(self) -> str:
+        """Return the text with blanks for what is known already."""
+        free = list(self._text)
+        for run in _TAKEN.finditer(self._taken):
+            free[slice(*run.span())] = "\0" * len(run[0])
+        return "".join(free)
+
+
+def _citation_of(
+    start: int, end: int, mark: str, entries: Mapping[str, Entry | None], is_text: bool = False
+) -> Citation:
+    """Return the citation of some entries, each under the mark that is listed without it."""
+    found = [url for entry in filter(None, entries.values()) for url in entry.addresses]
+    missing = [each for each, entry in entries.items() if not (entry and entry.addresses)]
+    if not found:
+        missing = [mark]
+    return Citation(start, end, mark, tuple(dict.fromkeys(found)), tuple(missing), is_text)
 
 
 def _without_mark(address: Address, listed: set[str]) -> Address:

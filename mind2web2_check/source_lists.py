@@ -70,11 +70,6 @@ class Entry:
     text: str
 
     @property
-    def years(self) -> list[str]:
-        """Return the years that it names."""
-        return _YEAR.findall(self.text)
-
-    @property
     def first_words(self) -> str:
         """Return its text in lower case, without the signs before its first word."""
         return self.text.lower().lstrip(" \"“'-*0123456789.)")

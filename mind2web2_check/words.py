@@ -27,7 +27,8 @@ LIST_HEADINGS = (
 )
 
 # "n.d." stands for a year that is not known.
-YEAR = r"(?:\b(?:1[5-9]|20)\d\d[a-z]?\b|\bn\.\s?d\.)"
+# "1990s" is a decade.
+YEAR = r"(?:\b(?:1[5-9]|20)\d\d[a-rt-z]?\b|\bn\.\s?d\.)"
 
 _LIST_HEADING = re.compile(
     rf"[\W\d_]*(?:[ivx]+\.\s*)?(?:{LIST_HEADINGS})[\W_]*(?:\([^()]*\))?[\W_]*", re.IGNORECASE
@@ -64,6 +65,42 @@ NUMBERED = frozenset(
         " paragraph part phase point question reason rule scenario section stage step strategy"
         " study table task tier type version volume week year zone"
     ).split()
+)
+
+_MONTHS = "jan feb mar apr may jun jul aug sep sept oct nov dec".split()
+# A year behind one of these is that of a date, an event, a journal, a product or a place.
+NO_AUTHORS = NUMBERED.union(
+    (
+        "january february march april may june july august september october november december"
+        " januar februar märz mai juni juli oktober dezember janvier février mars avril juin juillet"
+        " août septembre octobre novembre décembre enero febrero marzo abril mayo junio julio agosto"
+        " septiembre octubre noviembre diciembre gennaio febbraio aprile maggio giugno luglio"
+        " settembre ottobre dicembre spring summer autumn fall winter early mid late quarter"
+        " monday tuesday wednesday thursday friday saturday sunday fiscal fy cy circa since until"
+        " born died founded established released updated revised published accessed retrieved"
+        " edition census election elections olympics expo cup championship championships season"
+        " nature science cell lancet neuron jama bmj plos elsevier springer wiley routledge sage"
+        " windows office server studio android ios macos ubuntu photoshop autocad"
+        " tokyo paris london beijing rio athens sydney atlanta barcelona seoul moscow munich berlin"
+        " rome vienna geneva kyoto copenhagen glasgow dubai doha cancun marrakesh bonn madrid lisbon"
+        " brussels amsterdam stockholm oslo helsinki dublin edinburgh milan turin"
+        " vancouver toronto montreal chicago boston washington york angeles francisco houston"
+        " mexico lima bogota santiago lagos nairobi cairo johannesburg delhi mumbai jakarta manila"
+        " bangkok singapore shanghai shenzhen osaka taipei hanoi melbourne brisbane auckland"
+        " africa america asia europe australia austria belgium brazil canada chile china colombia"
+        " denmark egypt england finland france germany greece india indonesia iran iraq ireland"
+        " israel italy japan kenya korea malaysia netherlands nigeria norway pakistan poland"
+        " portugal russia scotland spain sweden switzerland taiwan thailand turkey ukraine"
+        " vietnam wales zealand"
+    ).split(),
+    _MONTHS,
+)
+
+# Where in a source: ", p. 3", ": 12", ", ch. 2", ", May 3".
+LOCATOR = (
+    rf"(?:\s?[,:，：;]?\s?(?:(?i:[^\W\d_]{{1,9}}\.|§+|¶+|pp?|第|(?:{'|'.join(sorted(NUMBERED))}|appendix|note)s?)\s?"
+    rf"|(?i:{'|'.join(_MONTHS)})[a-z]*\.?\s)"
+    rf"|\s?[,:，：]\s?)(?!{YEAR})(?:\d{{1,5}}|[ivxlcIVX]+)\b(?:[.:–-]\d+|,\s?(?!{YEAR})\d+)*(?:ff?\.?)?[页頁章]?"
 )
 
 # Behind a number in a sentence, these do not go with what it counts.

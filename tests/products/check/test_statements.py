@@ -255,6 +255,157 @@ def test_authors_with_a_year_cite_entries_of_the_list() -> None:
     assert report.unresolved == ["(Poe et al., 2011)"]
 
 
+WORKS = """
+
+## References
+
+Roe, J. (2020). Dams. https://roe20.example/a
+
+Roe, J. (2021). Weirs. https://roe21.example/a
+
+Roe, J., & Lee, K. (2020). Fish. https://roelee20.example/a
+
+Roe, J., & Lee, K. (2021). Eels. https://roelee21.example/a
+
+Roe, J., Lee, K., & Kim, B. (2021). Crabs. https://roeleekim.example/a
+
+Poe, A. (2022a). Locks. https://poea.example/a
+
+Poe, A. (2022b). Gates. https://poeb.example/a
+
+Poe, A. (2022c). Mills. https://poec.example/a
+
+Fox, B. (2015). First. https://fox1.example/a
+
+Fox, B. (2015). Second. https://fox2.example/a
+
+van der Berg, P. (2018). Outlook for 2020. https://berg.example/a
+
+World Health Organization. (2020). Health. https://who.example/a
+
+Bank of England. (2020). Money. https://bank.example/a
+
+Doe-Moe, C. (2011). Names. https://doe.example/a
+"""
+
+
+@pytest.mark.parametrize(
+    ("mark", "cited"),
+    [
+        # Further years and letters belong to the names before them.
+        ("(Poe 2022a, b)", "poea poeb"),
+        ("(Poe 2022a,b)", "poea poeb"),
+        ("(Poe 2022a and c)", "poea poec"),
+        ("(Poe 2022a-c)", "poea poeb poec"),
+        ("(Poe, 2022a, 2022b, and 2022c)", "poea poeb poec"),
+        ("(Roe 2020 and 2021)", "roe20 roe21"),
+        ("(Roe 2020; 2021)", "roe20 roe21"),
+        ("(Roe, 2020, 2021; Poe, 2022a)", "roe20 roe21 poea"),
+        ("Roe (2020, 2021)", "roe20 roe21"),
+        ("Roe (2020; 2021)", "roe20 roe21"),
+        ("Poe (2022a, b)", "poea poeb"),
+        ("Roe and Lee (2020 and 2021)", "roelee20 roelee21"),
+        # Several works need no semicolon, and each may have its place.
+        ("(Roe 2020, Poe 2022a)", "roe20 poea"),
+        ("(Roe 2020 & Poe 2022a)", "roe20 poea"),
+        ("(Poe 2022a and Roe 2020, 2021)", "poea roe20 roe21"),
+        ("(Roe 2020, p. 3, and Poe 2022b)", "roe20 poeb"),
+        ("(Roe, 2020, ch. 2; Poe, 2022a, para. 4)", "roe20 poea"),
+        ("(Roe, 2020, Table 2)", "roe20"),
+        ("(Roe 2020, 12, 14)", "roe20"),
+        ("(Roe 2020, p. xii)", "roe20"),
+        ("(Roe, 2020, May 3)", "roe20"),
+        ("(Roe [1998] 2020)", "roe20"),
+        ("(Roe 2020\nand Poe 2022a)", "roe20 poea"),
+        # Words before, behind and between.
+        ("(see Roe 2020 and Poe 2022a for reviews)", "roe20 poea"),
+        ("(see, e.g., Roe, 2020)", "roe20"),
+        ("(as cited in Roe, 2020)", "roe20"),
+        ("(Roe, 2020, as cited in Poe, 2022a)", "roe20 poea"),
+        ("(built in 1950, Roe 2020)", "roe20"),
+        ("(Roe 2020 found 300 of 500)", "roe20"),
+        ("However, Roe (2020)", "roe20"),
+        ("In London, Roe and Lee (2020)", "roelee20"),
+        # Names and their number.
+        ("Roe's (2020)", "roe20"),
+        ("Roe and Lee's (2020)", "roelee20"),
+        ("Roe [2020]", "roe20"),
+        ("(J. Roe and K. Lee 2020)", "roelee20"),
+        ("(Roe, J. & Lee, K., 2020)", "roelee20"),
+        ("(Roe et al., 2021)", "roeleekim"),
+        ("(Roe, Lee, & Kim, 2021)", "roeleekim"),
+        ("(Roe & Moe, 2021)", "roe21"),
+        ("(World Health Organization [WHO], 2020)", "who"),
+        ("The World Health Organization (2020)", "who"),
+        # A letter numbers the works of a year that have none.
+        ("(Fox 2015a)", "fox1"),
+        ("(Fox 2015b)", "fox2"),
+        # None of these is in the list.
+        ("(Fox 2015c)", ""),
+        ("(Poe 2022)", ""),
+        ("(Roe 2019)", ""),
+        ("(Poe & Lee, 2020)", ""),
+        ("(van der Berg 2020)", ""),
+        ("(Doe 2011)", ""),
+        ("UK Bank (2020)", ""),
+        ("Gil, Roe and Kim (2020)", ""),
+        ("(Roe, personal communication, May 3, 2020)", ""),
+        ("Roe (born in 2020)", ""),
+        ("(Roe 2020, changed in 2021)", "roe20"),
+    ],
+)
+def test_years_and_letters_name_the_works_that_a_person_would_name(mark: str, cited: str) -> None:
+    said = {
+        True: f"The dams here are old and tall {mark}.",
+        False: f"{mark} studied the old and tall dams here.",
+    }
+    report = read_report(said[mark.startswith("(")] + WORKS)
+    assert [sorted(sources) for _, sources in pairs(report)] == [sorted(cited.split())]
+
+
+@pytest.mark.parametrize("style", ["({} {})", "({}, {})"])
+@pytest.mark.parametrize(
+    ("names", "year", "is_citation"),
+    [
+        ("Poe", "2019", True),
+        ("Poe and Fox", "2019", True),
+        ("van Dyke", "2019", True),
+        ("see O'Neil", "2019, p. 3", True),
+        # Its other year has an entry.
+        ("Roe", "2019", True),
+        *((month, "2019", False) for month in ("May", "January", "Summer", "as of May")),
+        *((name, "2020", False) for name in ("Nature", "Figure", "Version", "Tokyo", "Windows")),
+        *((name, "2022", False) for name in ("Q3", "FY", "founded in", "CES", "in Poland")),
+        ("Clean Air Act", "1970", False),
+        ("the", "2020s", False),
+        # It is a word of the report.
+        ("Sales", "2019", False),
+        ("Ayr", "2019", False),
+    ],
+)
+def test_a_name_and_a_year_without_an_entry_are_unresolved_if_they_can_be_told(
+    style: str, names: str, year: str, is_citation: bool
+) -> None:
+    mark, entries = style.format(names, year), "Roe, J. (2020). Sales. https://roe.example/a"
+    report = f"Sales rose in Ayr {style.format('Roe', 2020)}. It fell {mark}.\n\n## References\n\n{entries}"
+    assert read_report(report).unresolved == [mark] * is_citation
+    # Without another citation by author, or where numbers cite, it is text.
+    assert read_report(f"It fell {mark}.\n\n## References\n\n{entries}").unresolved == []
+    numbers = f"Sales rose [1], in Ayr too [2]. Others doubt it [3] {style.format('Fox', 2020)}. It fell {mark}."
+    assert read_report(numbers + LIST).unresolved == []
+
+
+def test_a_work_without_an_entry_beside_one_that_has_it_is_unresolved() -> None:
+    report = read_report("Dams are old (Roe, 2020, 2023; Gil, 1999)." + WORKS)
+    assert pairs(report) == [("Dams are old (Roe, 2020, 2023; Gil, 1999).", ["roe20"])]
+    assert report.unresolved == ["Roe, 2023", "Gil, 1999"]
+
+
+def test_a_missing_work_in_the_words_of_a_sentence_is_unresolved_if_its_author_has_others() -> None:
+    report = read_report("Roe (2020) said so. Roe (2023) doubts it. Hamlet (1603) is old." + WORKS)
+    assert report.unresolved == ["Roe (2023)"]
+
+
 @pytest.mark.parametrize(
     "mark",
     [

@@ -101,6 +101,9 @@ READINGS = (
     Reading("unit or exponent", _RAISED, _BASE),
     Reading("exponent", _RAISED, r"(?<![^\W_])[a-z]{1,3}|[)\]}]|</sub>", unless=_first),
     Reading("exponent", _RAISED, r"(?:\s[=+*·×−]\s|[=√π·×])[a-zA-Z]{1,3}"),
+    Reading("exponent", _RAISED, r"(?<![^\W_])(?:log|ln|exp|sin|cos|tan)"),
+    # "Ca²⁺ and Cu²": the charge of an ion that lost its sign, behind one that has it.
+    Reading("charge", _RAISED, r"[⁺⁻][^.!?\n]*(?<![^\W_])[A-Z][a-z]?"),
     Reading("isotope", _RAISED, r"(?<![.!?])(?:^|[\s(–-])", behind=r"[A-Z]"),
     Reading("exponent", "¹", _NO_BASE),
     Reading("exponent", "¹", behind=r"[a-zA-Zß-ÿ]"),

@@ -41,6 +41,7 @@ def pairs(report: ReadReport) -> list[tuple[str, list[str]]]:
         ),
         ("The dam is old<sup>2</sup>. It has 5 m<sup>3</sup> of wood.", [["two"], []]),
         ("The dam² is old. It covers 4 km².", [["two"], []]),
+        ("The water has Ca²⁺ and Cu² in it. The dam² is old.", [[], ["two"]]),
         ("The dam is old (3). It is tall (1, 2).", [["three"], ["one", "two"]]),
         (
             "The dam is old.1 It stands in Ayr.2,3 It broke in 1953.1 Later it held.",
@@ -434,6 +435,7 @@ def test_marks_that_lost_their_addresses_are_unresolved(mark: str) -> None:
         "A paper [2011.03044] of [2011] says so.",
         "The value of x[3] is a[1].",
         "Uranium ⁸⁷Rb weighs 10⁻³ of it.",
+        "The time grows as log² of the size.",
         "Codes such as [[9,1,3]] exist.",
         "A book [p. 5] says so (§ 4).",
         "See `list[2]` and $y_{[1]}$ here.",

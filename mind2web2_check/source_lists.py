@@ -198,6 +198,8 @@ class ListFinder:
         content = self._content(index)
         level = self._blocks[index].level or PLAIN_HEADING
         below = self._below(index)
+        if self._is_nested(index):
+            return []
         if is_list_heading(content):
             ends = self._ends_marked if any(map(self._is_marked, below[:1])) else self._ends
             section = list(takewhile(lambda at: not ends(at, level), below))
@@ -207,6 +209,12 @@ class ListFinder:
             items = [at for at in section if self._blocks[at].kind == "item"]
             return section if 0 < len(items) <= 2 * sum(map(self._is_listed, section)) else []
         return []
+
+    def _is_nested(self, index: int) -> bool:
+        """Tell whether a block is an item within another: its sources are those of the other."""
+        block = self._blocks[index]
+        line = self._text[self._text.rfind("\n", 0, block.start) + 1 : block.start]
+        return block.kind == "item" and line[:1].isspace()
 
     def _is_in_line(self, index: int) -> bool:
         """Tell if a block stands in one line with the one before it."""

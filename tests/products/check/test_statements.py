@@ -176,6 +176,11 @@ def test_links_and_addresses_are_sources_as_they_are_written(
             [["a"], ["b"]],
         ),
         (
+            "- The dam is old and wet.\n  - **Sources:**\n    - [One](https://one.example/a)\n"
+            "    - [Two](https://two.example/b)\n- The dam is tall and dry.\n- The weir is low and wet.",
+            [["one", "two"], [], []],
+        ),
+        (
             "Roe’s (2020) book is long.\n\nReferences\n\nRoe, J. (2020). https://roe.example/a",
             [["roe"]],
         ),

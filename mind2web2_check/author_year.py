@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
-from itertools import chain, islice, product, repeat
+from itertools import chain, islice, product
 from operator import attrgetter
 
 from mind2web2_check.source_lists import Entry
@@ -203,7 +203,8 @@ def _years(date: re.Match[str]) -> Iterator[str]:
     """Yield each year of ``2020a, b``."""
     year = date["year"].replace(" ", "")
     letters = _LETTER_RANGE.sub(_letters_between, year[4:] + date["letters"])
-    yield from map(year[:4].__add__, re.findall(r"\b[a-z]\b|\A\Z", letters))
+    for letter in re.findall(r"\b[a-z]\b|\A\Z", letters):
+        yield year[:4] + letter
 
 
 def _letters_between(ends: re.Match[str]) -> str:
@@ -230,7 +231,8 @@ class _Listed:
         count = sum(re.search(each, self.authors, re.IGNORECASE) is not None for each in either)
         listed = len(_FURTHER_AUTHOR.findall(self.authors))
         # "Roe & Lee" are not "Roe & May", but may be "Roe" in a list that has first authors alone.
-        count -= len(others) > count == 0 < listed
+        if others and not count and listed:
+            count = -1
         return count, -abs(min(listed, _MOST_COUNTED) - min(further, _MOST_COUNTED))
 
 
@@ -253,11 +255,11 @@ class _Authors:
 
         Before the authors there may be a first name or words of a sentence: "However, Roe".
         """
-        for part, condition in zip(
-            _tried(names), chain([_WHOLE_NAME], repeat(_SURNAME)), strict=False
-        ):
+        condition = _WHOLE_NAME
+        for part in _tried(names):
             if found := self._of_year(part, year, condition):
                 return found[0], part
+            condition = _SURNAME
         return None, names
 
     def _of_year(self, names: str, year: str, condition: tuple[int, str]) -> Sequence[Entry]:
@@ -285,10 +287,11 @@ class _Authors:
         begins = re.compile(re.escape(first) + end)
         further = len(others) + 2 * len(re.findall(_MORE_AUTHORS, names))
         by_rank: dict[tuple[int, int], list[Entry]] = defaultdict(list)
-        for each in filter(lambda listed: begins.match(listed.name), alike):
-            by_rank[each.rank(others, further)].append(each.entry)
-        lowest = min(least, len(others)), -_MOST_COUNTED
-        return by_rank[max(by_rank | {lowest: []})]
+        for each in alike:
+            if begins.match(each.name):
+                by_rank[each.rank(others, further)].append(each.entry)
+        by_rank.setdefault((min(least, len(others)), -_MOST_COUNTED), [])
+        return by_rank[max(by_rank)]
 
 
 def _tried(names: str) -> Iterator[str]:

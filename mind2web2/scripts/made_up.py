@@ -11,7 +11,7 @@ from typing import Any, Literal, Union, get_args, get_origin
 
 from pydantic import BaseModel, ValidationError
 
-from mind2web2.verification.stand_ins import empty_instance
+from mind2web2.verification.stand_ins import empty_instance, plain_type
 
 Kind = Literal["text", "number", "flag", "choice", "address", "list", "other"]
 # Keys that lead to a value; ITEM stands for every item of a list.
@@ -88,13 +88,12 @@ def _shapes_of(template: type[BaseModel], above: Path) -> Iterator[FieldShape]:
 
 
 def _plain(annotation: Any) -> Any:
-    """Return a type without ``None`` and annotations."""
-    if get_origin(annotation) in (Union, types.UnionType):
-        choices = [each for each in get_args(annotation) if each is not type(None)]
+    """Return a type without ``None``, names and notes."""
+    plain = plain_type(annotation)
+    if get_origin(plain) in (Union, types.UnionType):
+        choices = [each for each in get_args(plain) if each is not type(None)]
         return _plain(choices[0]) if choices else None
-    if hasattr(annotation, "__metadata__"):
-        return _plain(get_args(annotation)[0])
-    return annotation
+    return plain
 
 
 def _is_list(annotation: Any) -> bool:

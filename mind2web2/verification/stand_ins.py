@@ -9,6 +9,7 @@ import datetime
 import enum
 import re
 import types
+from collections import Counter, OrderedDict, abc, defaultdict, deque
 from collections.abc import Iterator
 from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin
 
@@ -20,7 +21,16 @@ _NUMBER = 917_364_528
 _YEAR = 8461
 # A list of stand-ins has one, and an inner list at this depth has none.
 _MAX_LEVELS = 3
-_COLLECTIONS = (list, dict, set, frozenset, tuple)
+_COLLECTIONS = (list, dict, set, frozenset, tuple, deque, OrderedDict, defaultdict, Counter)
+# What pydantic makes of abstract types.
+_FILLED_WITH: dict[Any, type] = {
+    **dict.fromkeys((abc.Sequence, abc.MutableSequence, abc.Iterable), list),
+    **dict.fromkeys((abc.Mapping, abc.MutableMapping), dict),
+    abc.Set: frozenset,
+    abc.MutableSet: set,
+}
+# ``NewType`` and type aliases have the type that they name here.
+_NAMED_TYPES = ("__supertype__", "__value__")
 # Numbers near the stand-in count, too: a script may add to it.
 _MARKS = re.compile(rf"{_MARK}|917[,_]?364[,_]?5\d\d|(?<!\d){_YEAR}(?!\d)", re.IGNORECASE)
 
@@ -33,7 +43,8 @@ def empty_instance(template: type[Template]) -> Template:
     See ``extract`` in eval-scripts.md.
 
     Defaults stand; required fields are ``None`` where optional, ``""`` for strings, empty for lists
-    and dicts, nested templates empty in turn, and ``None`` for types without an empty value.
+    and dicts, abstract ones as well, nested templates empty in turn, and ``None`` for types without
+    an empty value.
     """
     return template.model_construct(
         **{
@@ -44,12 +55,26 @@ def empty_instance(template: type[Template]) -> Template:
     )
 
 
+def plain_type(annotation: Any) -> Any:
+    """Return a field's type without names and notes, ``list[str]`` for ``Sequence[str]``."""
+    plain = annotation
+    for name in _NAMED_TYPES:
+        plain = getattr(plain, name, plain)
+    if get_origin(plain) is Annotated:
+        plain = get_args(plain)[0]
+    if plain is not annotation:
+        return plain_type(plain)
+    filled_with: Any = _FILLED_WITH.get(get_origin(plain) or plain)
+    return plain if filled_with is None else filled_with[get_args(plain)]
+
+
 def _empty_of(annotation: Any) -> Any:
-    origin = get_origin(annotation) or annotation
+    plain = plain_type(annotation)
+    origin = get_origin(plain) or plain
     if origin in (Union, types.UnionType):
-        choices = get_args(annotation)
+        choices = get_args(plain)
         return None if type(None) in choices else _empty_of(choices[0])
-    if origin in (list, dict, set, tuple, str):
+    if origin in (str, *_COLLECTIONS):
         return origin()
     if isinstance(origin, type) and issubclass(origin, BaseModel):
         return empty_instance(origin)
@@ -87,7 +112,8 @@ class _Items(list[Any]):
 
 
 def _mark_annotation(annotation: Any, name: str, depth: int) -> Any:
-    origin, choices = get_origin(annotation) or annotation, get_args(annotation)
+    plain = plain_type(annotation)
+    origin, choices = get_origin(plain) or plain, get_args(plain)
     if origin in (Union, types.UnionType):
         likely = _first_of(choices)
         is_empty = type(None) in choices and not _has_mark_of_its_own(likely)
@@ -97,14 +123,11 @@ def _mark_annotation(annotation: Any, name: str, depth: int) -> Any:
     if origin in _COLLECTIONS:
         has_one = origin is list and choices and depth <= _MAX_LEVELS
         return _Items([_mark_annotation(choices[0], name, depth)]) if has_one else origin()
-    # A class up to Python 3.12.
-    if isinstance(origin, type) and origin is not Annotated:  # type: ignore[comparison-overlap]
-        return _marked_of_class(origin, name, depth)
-    return _mark_annotation(choices[0], name, depth) if choices else marked_text(name)
+    return _marked_of_class(origin, name, depth) if isinstance(origin, type) else marked_text(name)
 
 
 def _has_mark_of_its_own(kind: Any) -> bool:
-    return kind in (str, int, float, AnyUrl, datetime.datetime, datetime.date)
+    return plain_type(kind) in (str, int, float, AnyUrl, datetime.datetime, datetime.date)
 
 
 def _first_of(choices: tuple[Any, ...]) -> Any:

@@ -18,6 +18,7 @@ from mind2web2.rubric.verdicts import Rejection, ServiceAnswer
 
 if TYPE_CHECKING:
     from mind2web2.judge.judgment import Judgment
+    from mind2web2.rubric.node import VerificationNode
 
 log = logging.getLogger(__name__)
 
@@ -115,8 +116,12 @@ class Judge(Protocol):
         """Return usage and notes, for scripts and reports."""
 
     @property
-    def leaves_begun(self) -> set[str | None]:
-        """Return the ids of the leaves whose verification has begun; verifiers add theirs."""
+    def leaves_begun(self) -> dict[int, VerificationNode]:
+        """Return the leaves whose verification has begun, by identity; verifiers add theirs."""
+
+    @property
+    def leaves_left_open(self) -> dict[int, VerificationNode]:
+        """Return the leaves that were undecided in a summary, by identity."""
 
     @property
     def shows_images(self) -> bool:
@@ -169,11 +174,13 @@ class JudgeSession(FailureLatch):
 
     Attributes:
         ledger: usage and notes.
-        leaves_begun: the leaves whose verification has begun.
+        leaves_begun: the leaves whose verification has begun, by identity.
+        leaves_left_open: the leaves that were undecided in a summary.
     """
 
     ledger: JudgeLedger = field(default_factory=JudgeLedger, init=False)
-    leaves_begun: set[str | None] = field(default_factory=set, init=False)
+    leaves_begun: dict[int, VerificationNode] = field(default_factory=dict, init=False)
+    leaves_left_open: dict[int, VerificationNode] = field(default_factory=dict, init=False)
 
     @property
     def shows_images(self) -> bool:

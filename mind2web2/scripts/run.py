@@ -111,10 +111,11 @@ async def script_result(
             result = await _call(evaluate_answer, call, judge, cache, logger, stops)
         undecided = _undecided_ids(result)
         # Its score would depend on the judge's speed.
-        if late := judge.leaves_begun.intersection(undecided):
+        late = judge.leaves_begun.keys() & judge.leaves_left_open.keys()
+        if names := {judge.leaves_begun[each].id for each in late}.intersection(undecided):
             raise EvalScriptError(
                 f"script {call.script_path.name} returned its result before the judge's verdict on "
-                f"{min(map(str, late))!r} was there: await the verification"
+                f"{min(names)!r} was there: await the verification"
             )
         reports.find_undecided(undecided)
     except Mind2Web2Error:

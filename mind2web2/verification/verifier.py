@@ -104,7 +104,7 @@ class Verifier(ScriptAccess):
         gates = list(islice(blocks(leaf, prerequisites), most_open + 1))
         pages = None if _is_used_up(sources) else _read(sources)
         name = verification.node_id or verification.claim
-        self._context.judge.leaves_begun.add(verification.node_id)
+        self._context.judge.leaves_begun[id(leaf)] = leaf
         with cut_off_noted(self._context.judge, name):
             # All that was started together looks at its gates before one of them is decided.
             await asyncio.sleep(0)

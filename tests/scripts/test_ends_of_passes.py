@@ -71,6 +71,43 @@ async def test_a_script_waits_for_the_verdicts_on_its_leaves(tmp_path, ahead):
     assert await score_of(project, ahead) == 1.0
 
 
+OWN_NODES = (
+    "from mind2web2 import VerificationNode\n"
+    "for claim in ('true', None):\n"
+    "    node = VerificationNode(id='same', desc='')\n"
+    "    evaluator.root.add_node(node)\n"
+    "    if claim: await evaluator.verify(claim, node)\n"
+)
+SECOND_EVALUATOR = (
+    "other = started(client, answer, agent_name, answer_name, cache, semaphore, logger, model)\n"
+    "await other.verify('true', other.add_leaf('same', ''))\n"
+    "evaluator.add_custom_node(other.score(), 'other', '', critical=False)\n"
+    "evaluator.add_leaf('same', '')\n"
+)
+
+
+@pytest.mark.parametrize("ahead", ["values", None])
+@pytest.mark.parametrize("body", [OWN_NODES, SECOND_EVALUATOR])
+async def test_a_leaf_without_a_claim_counts_0_even_if_another_has_its_id(tmp_path, body, ahead):
+    project = Project(tmp_path)
+    project.add_answer()
+    project.add_script_body(f"{body}return evaluator.get_summary()\n")
+    assert await score_of(project, ahead) == 0.5
+
+
+@pytest.mark.parametrize("ahead", ["values", None])
+async def test_a_summary_from_before_a_verdict_is_no_result(tmp_path, ahead):
+    project = Project(tmp_path)
+    project.add_answer()
+    project.add_script_body(
+        "async with asyncio.TaskGroup() as group:\n"
+        "    group.create_task(evaluator.verify('true', evaluator.add_leaf('late', '')))\n"
+        "    return evaluator.get_summary()\n"
+    )
+    with pytest.raises(AssertionError, match="before the judge's verdict on 'late' was there"):
+        await score_of(project, ahead)
+
+
 @pytest.fixture
 def project(tmp_path, monkeypatch):
     """Return a project with an answer, in whose folder scripts run."""

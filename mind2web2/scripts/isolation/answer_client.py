@@ -47,6 +47,7 @@ from mind2web2.verification.stand_ins import marked_instance, marked_text
 
 if TYPE_CHECKING:
     from mind2web2.judge.service_request import ServiceRequest
+    from mind2web2.rubric.node import VerificationNode
     from mind2web2.scripts.isolation.messages import PassJob
     from mind2web2.scripts.isolation.rpc import RpcClient
     from mind2web2.verification.run_questions import AskedClaim, AskedForm, Given
@@ -125,12 +126,14 @@ class AnswerClient(AsyncCalls):
 
     Attributes:
         shows_images: whether the judge is shown images.
-        leaves_begun: the leaves whose verification has begun.
+        leaves_begun: the leaves whose verification has begun, by identity.
+        leaves_left_open: the leaves that were undecided in a summary.
     """
 
     def __init__(self, run: RpcClient, job: PassJob, stops: ScriptStops) -> None:
         self.shows_images = job.shows_images
-        self.leaves_begun: set[str | None] = set()
+        self.leaves_begun: dict[int, VerificationNode] = {}
+        self.leaves_left_open: dict[int, VerificationNode] = {}
         self._run = run
         self._model = job.call.model
         self._endpoint = job.endpoint

@@ -215,6 +215,9 @@ class ScriptHome:
             sys.stdout.flush()
         if isinstance(judge.questions, PassQuestions):
             judge.questions.end_if_open()
+            if done.failure is not None:
+                # It may come from what a pass has otherwise, such as a clock that stands still.
+                judge.questions.leave_to_program_order("raises an error")
         if client.held is not None:
             done = replace(done, notes=client.held)
         # After the last message, the run may end the process at any moment.

@@ -41,6 +41,7 @@ class ScriptClock:
         self.is_read = False
         self._as_of = as_of
         self._stands_at = as_of
+        self._moved_ns: Callable[[], int] = lambda: 0
         self._started = datetime.now(UTC)
         if zone is not None and zone != time_zone():
             os.environ["TZ"] = zone
@@ -60,7 +61,7 @@ class ScriptClock:
             if caller_of(sys._getframe(1), ignored=_LOGGING) == "own":
                 return real_ns()
             self.is_read = True
-            return real_ns() if self._stands_at is None else _ns(self._stands_at)
+            return real_ns() if self._stands_at is None else _ns(self._stands_at) + self._moved_ns()
 
         traveller = time_machine.travel(0, tick=False).start()
         traveller.time_ns = time_ns  # type: ignore[method-assign]  # tells who asks, which the library does not
@@ -69,9 +70,14 @@ class ScriptClock:
         """Note when the script begins."""
         self._started = moment
 
-    def stand_still(self) -> None:
-        """Freeze the clock from now on, at the script's beginning unless it stands already."""
+    def stand_still(self, moved_ns: Callable[[], int]) -> None:
+        """Freeze the clock from now on, at the script's beginning unless it stands already.
+
+        Args:
+            moved_ns: what it moves all the same: a script may divide by the time that has passed.
+        """
         self._stands_at = self._stands_at or self._started
+        self._moved_ns = moved_ns
 
     def reading(self) -> ClockReading:
         """Return the moment at which the script ran."""
@@ -135,3 +141,7 @@ class PassLoop(asyncio.SelectorEventLoop):
     def time(self) -> float:
         """Return the time by which timers have been waited for."""
         return self._started_s + self._nothing_comes.waited_s
+
+    def moved_ns(self) -> int:
+        """Return what the clock moves meanwhile: a microsecond for each second."""
+        return round(self._nothing_comes.waited_s * 1000)

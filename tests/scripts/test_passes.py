@@ -147,6 +147,18 @@ async def test_clock_and_random_numbers_are_those_of_the_answer(tmp_path):
     assert (found.passes, len(policy.claims)) == (2, 2)
 
 
+@pytest.mark.parametrize("now", ["time.time()", "datetime.datetime.now().timestamp()"])
+async def test_a_script_may_divide_by_the_time_that_a_reply_takes(tmp_path, now):
+    """The clock moves a little, but not so much that a question would be another one."""
+    body = (
+        f"import datetime\nbegan = {now}\nawait evaluator.verify('First.', None)\n"
+        f"rate = 1 / ({now} - began)\n"
+        f"await evaluator.verify(f'{{began:.3f}} {{{now}:.3f}} {{rate > 1}}', None)\n{END}"
+    )
+    found = await by_policy(tmp_path, body, "values")
+    assert (found.passes, found.for_nothing) == (2, ())
+
+
 async def test_validators_run_once_for_each_extraction(tmp_path):
     body = (
         "from pydantic import field_validator\nseen = []\n"

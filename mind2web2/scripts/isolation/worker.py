@@ -180,10 +180,10 @@ class ScriptHome:
             client.held = []
             _limit_processor_time(PASS_PROCESSOR_S)
             StandIns.are_met, StandIns.end = lambda: questions.is_open, questions.end
-            self._clock.stand_still()
             time.sleep = lambda _seconds: None
             self._take_effect = questions.leave_to_program_order
             loop = PassLoop(questions.stuck)
+            self._clock.stand_still(loop.moved_ns)
         asyncio.set_event_loop(loop)
         evaluation = loop.create_task(self._run_pass(job, client, judge))
         while not evaluation.done():

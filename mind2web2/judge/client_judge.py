@@ -29,6 +29,7 @@ from mind2web2.llm_client.chat import (
     Usage,
     chat_twice,
 )
+from mind2web2.llm_client.structured_output import with_lists
 
 
 class ScriptedClient(Protocol):
@@ -113,10 +114,11 @@ def _as_reply(result: Any, template: type[BaseModel] | None) -> ChatReply:
         raise unfit
     try:
         # By attributes, so that a similar class of the client's own fills the template too.
-        value = template.model_validate(result, from_attributes=True)
+        value = with_lists(template.model_validate(result, from_attributes=True))
     except ValidationError as error:
         raise unfit from error
-    return ChatReply(text=value.model_dump_json(by_alias=True, round_trip=True), value=value)
+    text = value.model_dump_json(by_alias=True, round_trip=True, warnings=False)
+    return ChatReply(text=text, value=value)
 
 
 def _is_foreign_object(result: Any, template: type[BaseModel]) -> bool:

@@ -235,6 +235,21 @@ def read_reply(
     return text, value
 
 
+def with_lists(value: Any) -> Any:
+    """Return a value with lists for iterators, which could be read only once.
+
+    Pydantic fills ``Iterable[str]`` with one, and records of a value read it.
+    """
+    match value:
+        case BaseModel():
+            vars(value).update({name: with_lists(each) for name, each in vars(value).items()})
+        case dict():
+            value.update({key: with_lists(each) for key, each in value.items()})
+        case list() | Iterator():
+            return [with_lists(each) for each in value]
+    return value
+
+
 def json_text(reply: str) -> str:
     """Return the JSON of a reply, without reasoning before it and without a code fence.
 

@@ -12,6 +12,7 @@ from pydantic import BaseModel
 
 from mind2web2.capture.models import PackageBrowser
 from mind2web2.judge.protocol import Judge, cut_off_noted
+from mind2web2.llm_client.structured_output import with_lists
 from mind2web2.pages.answer_cache import AnswerCache, run_cache
 from mind2web2.prompts import NO_INSTRUCTION, encodable
 from mind2web2.rubric.verdicts import ExtractionRecord, Undecided
@@ -144,7 +145,7 @@ class Extractor(ScriptAccess):
     ) -> tuple[Template | None, ExtractionRecord | Undecided]:
         context = self._context
         value, noted = await context.run.filled(form, template, context.given([form.url]))
-        return cast("Template | None", value), noted
+        return cast("Template | None", with_lists(value)), noted
 
 
 def _value_text(value: BaseModel | None) -> str:
@@ -152,7 +153,7 @@ def _value_text(value: BaseModel | None) -> str:
     if value is None:
         return "none"
     try:
-        text = value.model_dump_json()
+        text = value.model_dump_json(warnings=False)
     except (
         Exception
     ) as error:  # a script's own serializer may raise anything, and this is only the log

@@ -1,6 +1,7 @@
 """Filling templates from the answer or a page, and what stands for nothing."""
 
 import asyncio
+from collections.abc import Iterable
 from typing import Any, Literal
 
 import pytest
@@ -72,6 +73,32 @@ def test_empty_instances_share_nothing():
     first.urls.append("x")
     first.more.append(first.place)
     assert (second.urls, second.more) == ([], [])
+
+
+class Row(BaseModel):
+    """A template whose fields pydantic fills with iterators."""
+
+    cells: Iterable[str]
+
+
+class Table(BaseModel):
+    """Rows in each place where a template may have them."""
+
+    rows: Iterable[Row]
+    listed: list[Row]
+    named: dict[str, Row]
+    last: Row | None
+
+
+async def test_iterables_can_be_read_more_than_once():
+    """The result shows them, and the script reads them after that."""
+    row = {"cells": ["a", "b"]}
+    reply = {"rows": [row], "listed": [row], "named": {"one": row}, "last": row}
+    evaluator = started(ScriptedJudge(lambda question: question.template.model_validate(reply)))
+    table = await evaluator.extract("Which rows?", Table)
+    assert evaluator.get_summary()["eval_breakdown"][0]["info"] == [{"extraction": reply}]
+    rows = [*table.rows, *table.listed, *table.named.values(), table.last]
+    assert [list(each.cells) for each in rows] == [["a", "b"]] * 4
 
 
 async def test_the_answer_is_read_without_a_source():

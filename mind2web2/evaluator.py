@@ -556,14 +556,14 @@ class Evaluator(Rubric):
         root = self._started_root()
         final_score = self.score()
         records = self.extractor.records if self.extractor is not None else []
-        undecided = [
-            node
+        undecided = {
+            id(node): node
             for node in leaves_below(root)
             # A script may set the score alone, and it counts.
             if (node.verdict.status, node.verdict.score) == ("initialized", 0.0)
-        ]
+        }
         if self._judge is not None:
-            self._judge.leaves_left_open.update((id(node), node) for node in undecided)
+            self._judge.leaves_left_open.update(undecided)
         return {
             "agent_name": self.agent_name,
             "answer_name": self.answer_name,
@@ -577,7 +577,7 @@ class Evaluator(Rubric):
                 }
             ],
             "tree_statistics": tree_statistics(root),
-            "undecided_leaves": [node.id for node in undecided],
+            "undecided_leaves": [node.id for node in undecided.values()],
             "extractions": [
                 record.model_dump(mode="json", exclude_defaults=True) for record in records
             ],

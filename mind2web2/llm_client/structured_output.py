@@ -240,13 +240,12 @@ def with_lists(value: Any) -> Any:
 
     Pydantic fills ``Iterable[str]`` with one, and records of a value read it.
     """
-    match value:
-        case BaseModel():
-            vars(value).update({name: with_lists(each) for name, each in vars(value).items()})
-        case dict():
-            value.update({key: with_lists(each) for key, each in value.items()})
-        case list() | Iterator():
-            return [with_lists(each) for each in value]
+    if isinstance(value, list | Iterator):
+        return [with_lists(each) for each in value]
+    if isinstance(value, BaseModel):
+        with_lists(vars(value))
+    elif isinstance(value, dict):
+        value.update({key: with_lists(each) for key, each in value.items()})
     return value
 
 

@@ -24,13 +24,12 @@ _MAX_LEVELS = 3
 _COLLECTIONS = (list, dict, set, frozenset, tuple, deque, OrderedDict, defaultdict, Counter)
 # What pydantic makes of abstract types.
 _FILLED_WITH: dict[Any, type] = {
-    **dict.fromkeys((abc.Sequence, abc.MutableSequence, abc.Iterable), list),
+    **dict.fromkeys((abc.Sequence, abc.MutableSequence), list),
+    **dict.fromkeys((abc.Iterable, abc.Generator), list),
     **dict.fromkeys((abc.Mapping, abc.MutableMapping), dict),
     abc.Set: frozenset,
     abc.MutableSet: set,
 }
-# ``NewType`` and type aliases have the type that they name here.
-_NAMED_TYPES = ("__supertype__", "__value__")
 # Numbers near the stand-in count, too: a script may add to it.
 _MARKS = re.compile(rf"{_MARK}|917[,_]?364[,_]?5\d\d|(?<!\d){_YEAR}(?!\d)", re.IGNORECASE)
 
@@ -57,9 +56,8 @@ def empty_instance(template: type[Template]) -> Template:
 
 def plain_type(annotation: Any) -> Any:
     """Return a field's type without names and notes, ``list[str]`` for ``Sequence[str]``."""
-    plain = annotation
-    for name in _NAMED_TYPES:
-        plain = getattr(plain, name, plain)
+    # ``NewType`` and type aliases have the type that they name there.
+    plain = getattr(annotation, "__supertype__", getattr(annotation, "__value__", annotation))
     if get_origin(plain) is Annotated:
         plain = get_args(plain)[0]
     if plain is not annotation:

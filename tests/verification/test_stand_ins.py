@@ -1,7 +1,7 @@
 """Values for templates that nothing fills yet, or nothing can fill."""
 
 from collections import deque
-from collections.abc import Iterable, Mapping, MutableMapping, MutableSet, Sequence
+from collections.abc import Generator, Iterable, Mapping, MutableMapping, MutableSet, Sequence
 from collections.abc import Set as AbstractSet
 from typing import Annotated, Literal, NewType
 
@@ -18,6 +18,7 @@ Names = TypeAliasType("Names", Sequence[str])
 EMPTY = [
     (Sequence[str], []),
     (Iterable[str], []),
+    (Generator[str, None, None], []),
     (Sequence, []),
     (Mapping[str, int], {}),
     (MutableMapping[str, Sequence[str]], {}),

@@ -245,7 +245,8 @@ def with_lists(value: Any) -> Any:
     if isinstance(value, BaseModel):
         with_lists(vars(value))
     elif isinstance(value, dict):
-        value.update({key: with_lists(each) for key, each in value.items()})
+        for key, each in value.items():
+            value[key] = with_lists(each)
     return value
 
 

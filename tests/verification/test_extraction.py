@@ -1,6 +1,7 @@
 """Filling templates from the answer or a page, and what stands for nothing."""
 
 import asyncio
+from collections import Counter
 from collections.abc import Iterable
 from typing import Any, Literal
 
@@ -87,18 +88,20 @@ class Table(BaseModel):
     rows: Iterable[Row]
     listed: list[Row]
     named: dict[str, Row]
+    counts: Counter[str]
     last: Row | None
 
 
 async def test_iterables_can_be_read_more_than_once():
     """The result shows them, and the script reads them after that."""
     row = {"cells": ["a", "b"]}
-    reply = {"rows": [row], "listed": [row], "named": {"one": row}, "last": row}
+    reply = {"rows": [row], "listed": [row], "named": {"one": row}, "counts": {"a": 2}, "last": row}
     evaluator = started(ScriptedJudge(lambda question: question.template.model_validate(reply)))
     table = await evaluator.extract("Which rows?", Table)
     assert evaluator.get_summary()["eval_breakdown"][0]["info"] == [{"extraction": reply}]
     rows = [*table.rows, *table.listed, *table.named.values(), table.last]
     assert [list(each.cells) for each in rows] == [["a", "b"]] * 4
+    assert table.counts == {"a": 2}
 
 
 async def test_the_answer_is_read_without_a_source():

@@ -17,6 +17,7 @@ from mind2web2.errors import Mind2Web2Error, UsageError
 from mind2web2.judge.spec import replaying
 from mind2web2.judge.store import STORE_NAME, JudgmentStore
 from mind2web2.judge.transfer import copied_store, open_for_replay
+from mind2web2.pages.cache import CacheFileSys
 from mind2web2.results.answers import (
     answer_file,
     answer_paths,
@@ -30,7 +31,7 @@ from mind2web2.results.stored_results import answer_dir, latest_result, newest_r
 from mind2web2.runs.again import ScriptRuns
 from mind2web2.runs.session import replaying_judge
 from mind2web2.utils.aio import all_or_first_error
-from mind2web2.utils.names import natural_key
+from mind2web2.utils.names import name_list, natural_key
 from mind2web2.utils.path_config import PathConfig
 from mind2web2.utils.text import first_few
 
@@ -189,9 +190,11 @@ class _Replay:
         differences = list(_differences(stored.content, again))
         if differences:
             named = "; ".join(first_few(differences, _MAX_NAMED))
-            folder = self._paths.cache_root / self._agent_name
-            if not folder.is_dir():
-                check.add("missing", f"its pages are gone: there is no folder {folder}")
+            pages = self._pages(task_id)
+            gone = [url for url, digest in made_from.pages.items() if digest and not pages.has(url)]
+            if gone:
+                folder = self._paths.cache_root / self._agent_name / task_id
+                check.add("missing", f"its pages are gone from {folder}: {name_list(gone)}")
             else:
                 check.add("wrong" if holds else "stale", f"run again, its script differs: {named}")
         return check
@@ -206,12 +209,15 @@ class _Replay:
             task_id,
             answer,
             script.path,
-            self._runs.pages(self._paths.cache_root / self._agent_name / task_id, task_id),
+            self._pages(task_id),
             replaying_judge(
                 replaying(made_from.judge, made_from.judge.votes), self._store(made_from)
             ),
             made_from,
         )
+
+    def _pages(self, task_id: str) -> CacheFileSys:
+        return self._runs.pages(self._paths.cache_root / self._agent_name / task_id, task_id)
 
     def _store(self, made_from: Provenance) -> JudgmentStore:
         """Return a copy of the judgments that a result rests on."""

@@ -9,6 +9,7 @@ from projects import REPOSITORY, call
 from mind2web2.cli import evaluate_main, main
 
 REPLAY = ("--llm_provider", "replay", "--judgments", str(REPOSITORY / "examples/judgments.jsonl"))
+FERRY = "http://ferry.ottermoss.example/downloads/summer-timetable.pdf"
 
 
 @pytest.fixture
@@ -18,21 +19,27 @@ def example(tmp_path, monkeypatch):
         shutil.copytree(REPOSITORY / name, tmp_path / name)
     monkeypatch.chdir(tmp_path)
     assert call(evaluate_main, "--agent_name", "example", *REPLAY).returncode == 0
-    shutil.rmtree("cache/example")
     return tmp_path
 
 
 @pytest.mark.usefixtures("example")
 def test_a_run_says_first_that_its_pages_are_gone():
+    shutil.rmtree("cache/example")
     run = call(evaluate_main, "--agent_name", "example", *REPLAY)
     assert "cited pages not cached" in run.stdout.splitlines()[0]
 
 
+@pytest.mark.parametrize("gone", ["cache/example", "cache/example/museum_saturday"])
 @pytest.mark.usefixtures("example")
-def test_a_result_whose_pages_are_gone_is_not_wrong():
+def test_a_result_whose_pages_are_gone_is_not_wrong(gone):
+    """The cure is to bring the pages back, not to judge without them."""
+    shutil.rmtree(gone)
     run = call(main, "verify-results", "example", "--judgments", REPLAY[-1])
     assert run.returncode == 3, run.stdout
-    assert "its pages are gone: there is no folder cache/example" in run.stdout
+    told = " ".join(run.stdout.split())
+    assert f"its pages are gone from cache/example/museum_saturday: {FERRY}" in told
+    assert "bring the pages back" in told
+    assert "evaluate example" not in told
 
 
 @pytest.mark.usefixtures("example")

@@ -97,6 +97,7 @@ class Check:
             eval_scripts_root=SCRIPTS,
             eval_results_root=self.folder / "eval_results",
             cache_root=self.folder / "cache",
+            given=settings.given | {"answer_folder", "cache_root"},
         )
 
     @property

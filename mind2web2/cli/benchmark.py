@@ -93,7 +93,7 @@ def run_submit(options: argparse.Namespace) -> int:
     answers, summary = evaluated_answers(paths, options.agent, tasks)
     if names := answers_without_result(summary):
         why_not = "answers have no result"
-        evaluate = command_line("evaluate", options.agent)
+        evaluate = command_line("evaluate", options.agent, *settings.options())
         console.print_line(f"Warning: without a result: {name_list(names)}; run {evaluate}")
     elif settings.task_list is not None and options.num_runs == LEADERBOARD_RUNS:
         entry, why_not = leaderboard_entry(paths, answers, summary, tasks)

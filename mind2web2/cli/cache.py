@@ -64,7 +64,8 @@ class _Caching:
 
     def suggested(self, agent_name: str, *more: str) -> str:
         """Return the same command with more words."""
-        words = list(more)
+        given = self.settings.options("answer_folder", "cache_root", "allow_private_network")
+        words = [*more, *given]
         if self.is_archive_asked:
             words.append("--archive")
         if self.settings.cdp_url is not None:

@@ -51,7 +51,7 @@ async def report_run(console: PlainConsole, run: EndedRun) -> None:
     console.print_lines(_warning_lines(run, summary, problems))
     console.print_lines(_cost_lines(run))
     if run.plan.shows_scores and any(outcome.score is not None for outcome in run.outcomes):
-        options = run.plan.settings.results_option
+        options = run.plan.settings.options("eval_results_root", "cache_root")
         show = command_line("show", run.folders.agent_name, "TASK", "ANSWER", *options)
         console.print_line(f"To see why an answer has its score: {show}")
     console.print_line(f"Time: {duration_text(run.elapsed_s)}.")
@@ -148,8 +148,8 @@ def _warning_lines(
     for warning in (*cautions(facts), *doubts, *problems):
         yield f"Warning: {warning}"
     if summary is not None and summary.verdicts.reservations["suspect_page"]:
-        folders = run.plan.settings.folder_options
-        recapture = command_line("cache", run.folders.agent_name, "--only", "suspect", *folders)
+        given = run.plan.settings.options("answer_folder", "cache_root", "allow_private_network")
+        recapture = command_line("cache", run.folders.agent_name, "--only", "suspect", *given)
         yield f"Next, to capture pages that look wrong again: {recapture}"
     if clock := clock_line(facts):
         yield f"Note: {clock}"

@@ -540,18 +540,14 @@ class RunSettings:
             eval_version=self.eval_version,
         )
 
-    @property
-    def results_option(self) -> list[str]:
-        """Return the option that names these results in a suggested command, if it needs one."""
-        if "eval_results_root" not in self.given:
-            return []
-        return ["--eval_results_root", str(self.eval_results_root)]
-
-    @property
-    def folder_options(self) -> list[str]:
-        """Return the options that name answers and pages in a suggested command."""
-        folders = {"--answer_folder": self.answer_folder, "--cache_root": self.cache_root}
-        return [word for option, path in folders.items() if path for word in (option, str(path))]
+    def options(self, *names: str) -> list[str]:
+        """Return the options of a suggested command: the folders, or these, as far as given."""
+        words = []
+        for name in names or FOLDER_NAMES:
+            if name in self.given:
+                value = getattr(self, name)
+                words += [f"--{name}"] if value is True else [f"--{name}", str(value)]
+        return words
 
     @property
     def is_replay(self) -> bool:

@@ -137,8 +137,8 @@ def test_failed_and_suspect_pages_are_listed(project, site):
         f"  {site.url}/dead (lake)",
         "Suspect: http error: ",
         f"  {site.url}/odd (lake)",
-        "again: mind2web2 cache bot --only suspect\n",
-        "again: mind2web2 cache bot --only failed\n",
+        "again: mind2web2 cache bot --only suspect --allow_private_network\n",
+        "again: mind2web2 cache bot --only failed --allow_private_network\n",
     ):
         assert words in run.stdout
     assert project.cache().has(project.url("/dead")) is None

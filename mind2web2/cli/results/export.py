@@ -21,6 +21,7 @@ from mind2web2.cli.results.chosen import named_agents
 from mind2web2.cli.results.judgments import write_judgments
 from mind2web2.errors import UsageError
 from mind2web2.results.known_answers import require_results
+from mind2web2.runs.settings import RunSettings
 from mind2web2.utils.entry_points import load_parts
 from mind2web2.utils.text import counted
 
@@ -35,7 +36,7 @@ def run(options: argparse.Namespace) -> int:
             require_results(root, name)
     console = PlainConsole()
     if options.output is None:
-        return _write_other(options, names, root, console)
+        return _write_other(options, names, settings, console)
     kind: type[Record] = LeafRecord
     rows: Callable[[str, Path], Iterable[Record]] = leaf_rows
     noun = "leaf"
@@ -52,7 +53,10 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _write_other(
-    options: argparse.Namespace, names: Sequence[str], root: Path, console: PlainConsole
+    options: argparse.Namespace,
+    names: Sequence[str],
+    settings: RunSettings,
+    console: PlainConsole,
 ) -> int:
     """Write something else than a table and return the exit status."""
     if options.answers or options.anonymous:
@@ -60,11 +64,11 @@ def _write_other(
     if options.judgments and len(names) > 1:
         raise UsageError("judgments are of one agent: name one")
     if options.judgments is not None:
-        write_judgments(options.judgments, names[0], root)
+        write_judgments(options.judgments, names[0], settings)
         return 0
     for name, export in load_parts("exports").items():
         output = getattr(options, name)
         if output is not None:
             with console.show_warnings():
-                console.print_line(export.write(output, names, root))
+                console.print_line(export.write(output, names, settings.paths.eval_results_root))
     return 0

@@ -13,12 +13,13 @@ from mind2web2.judge.record import JudgeIdentity
 from mind2web2.judge.store import STORE_NAME, JudgmentStore
 from mind2web2.judge.transfer import export_judgments, judgments_named, read_judgments
 from mind2web2.results.stored_results import latest_results
+from mind2web2.runs.settings import RunSettings
 from mind2web2.utils.names import check_name
 from mind2web2.utils.program import command_line
 from mind2web2.utils.text import counted
 
 
-def write_judgments(output: Path, agent_name: str, eval_results_root: Path) -> None:
+def write_judgments(output: Path, agent_name: str, settings: RunSettings) -> None:
     """Write an agent's judgments to a file, and print how to score the same answers from it.
 
     Raises:
@@ -27,9 +28,10 @@ def write_judgments(output: Path, agent_name: str, eval_results_root: Path) -> N
     """
     if output.suffix != ".jsonl":
         raise UsageError(f"{output}: a file of judgments ends in .jsonl")
+    eval_results_root = settings.paths.eval_results_root
     store_path = eval_results_root / agent_name / STORE_NAME
     if not store_path.is_file():
-        evaluate = command_line("evaluate", agent_name)
+        evaluate = command_line("evaluate", agent_name, *settings.options())
         raise UsageError(
             f"no judgments at {store_path}: run {evaluate} first, or copy the file from which the "
             "results were replayed"
@@ -46,7 +48,7 @@ def write_judgments(output: Path, agent_name: str, eval_results_root: Path) -> N
         f"{counted(len(keys), 'judgment')} written to {output}; the newest results use "
         f"{in_use} of them",
     )
-    replay = ("--llm_provider", "replay", "--judgments", str(output))
+    replay = (*settings.options(), "--llm_provider", "replay", "--judgments", str(output))
     for judge in judges:
         command = command_line("evaluate", agent_name, *replay, *_options_for(judge, judges))
         if len(judges) > 1:

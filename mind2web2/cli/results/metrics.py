@@ -69,7 +69,7 @@ def run(options: argparse.Namespace) -> int:
                     console, audits[agent.name]
                 )
         if len(agents) > 1:
-            compare = command_line("compare", *names, *settings.results_option)
+            compare = command_line("compare", *names, *settings.options())
             console.print_line(f"To see whether they differ by more than chance: {compare}")
     below = _below(agents, options.fail_under)
     if below:
@@ -217,7 +217,7 @@ def _print_present(console: PlainConsole, settings: RunSettings, agent: Reported
         for each in agent.report.summary.missing
         if each.reason == NEVER_EVALUATED
     ]
-    evaluate = command_line("evaluate", agent.name, *settings.results_option)
+    evaluate = command_line("evaluate", agent.name, *settings.options())
     print_now(console, now, unevaluated, evaluate)
     if now.removed:
         console.print_line(f"Note: {removed_tasks_text(root, now.removed)}")

@@ -125,7 +125,7 @@ def _print_agent(
     if judges := sorted({answer.facts.judge for answer in answers if answer.facts.judge}):
         console.print_line(f"Judged by {'; '.join(judges)}.")
     if tasks:
-        option = settings.results_option
+        option = settings.options()
         command = command_line("show", agent_name, next(iter(tasks)), *option)
         console.print_line(f"To see the answers to a task: {command}")
 
@@ -156,7 +156,7 @@ def _print_task(
             outcome = "No result" if answer.score is None else f"Score {number(answer.score)}"
             console.print_line(f"{outcome}: {answer.answer_name}: {answer.reason}")
     if scored := scored_answers(answers):
-        option = settings.results_option
+        option = settings.options()
         command = command_line("show", agent_name, task_id, _stem(scored[0]), *option)
         console.print_line(f"To see why an answer has its score: {command}")
 

@@ -97,7 +97,7 @@ def _advice(settings: RunSettings, agent_name: str, answers: Sequence[Check]) ->
     files = {str(check.judgments) for check in answers if check.judgments is not None}
     for file in sorted(files)[:1]:
         words += ["--judgments", file]
-    command = command_line("evaluate", agent_name, *words, *settings.results_option)
+    command = command_line("evaluate", agent_name, *words, *settings.options())
     is_wrong = any(check.state == "wrong" for check in answers)
     first = "delete the result files that are wrong, then " if is_wrong else ""
     return (

@@ -146,13 +146,12 @@ def _missing(table: _Table, tasks: Sequence[str], runs: Sequence[str]) -> tuple[
     answered = {task for task, _ in table}
     missing: list[MissingAnswer] = []
     for task in tasks:
-        if task not in answered:
-            missing.append(MissingAnswer(task, None, NO_RUNS))
-            continue
-        for run in runs:
+        # An agent without any answer has no runs either.
+        for run in runs or ["answer_1.md"]:
             answer = table.get((task, run))
             if answer is None:
-                missing.append(MissingAnswer(task, run, NO_ANSWER))
+                reason = NO_ANSWER if task in answered else NO_RUNS
+                missing.append(MissingAnswer(task, run, reason))
             elif answer.score is None:
                 missing.append(MissingAnswer(task, run, answer.reason or NO_RESULT))
     return tuple(missing)
@@ -160,14 +159,14 @@ def _missing(table: _Table, tasks: Sequence[str], runs: Sequence[str]) -> tuple[
 
 def _missing_warnings(missing: Iterable[MissingAnswer], treatment: str) -> list[str]:
     absent: dict[str, list[str]] = {}
-    unanswered: list[str] = []
+    unanswered: dict[str, None] = {}
     unscored = 0
     for answer in missing:
         if answer.reason == NO_ANSWER:
-            run = str(answer.answer_name).removesuffix(".md")
+            run = answer.answer_name.removesuffix(".md")
             absent.setdefault(run, []).append(answer.task_id)
         elif answer.reason == NO_RUNS:
-            unanswered.append(answer.task_id)
+            unanswered[answer.task_id] = None
         else:
             unscored += 1
     warnings = []

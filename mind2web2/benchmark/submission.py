@@ -124,7 +124,7 @@ def _check_meta(path: Path, findings: Findings) -> None:
 def answers_without_result(summary: AgentSummary) -> list[str]:
     """Return the agent's answers that have no score, as ``task/answer_1``."""
     return [
-        f"{each.task_id}/{str(each.answer_name).removesuffix('.md')}"
+        f"{each.task_id}/{each.answer_name.removesuffix('.md')}"
         for each in summary.missing
         if each.reason not in (NO_ANSWER, NO_RUNS)
     ]

@@ -170,11 +170,8 @@ class AgentSummary(_Figures):
 
 @dataclass(frozen=True, slots=True)
 class MissingAnswer:
-    """An answer without a score, or one that does not exist.
-
-    A task without any has no ``answer_name``.
-    """
+    """An answer without a score, or one that does not exist."""
 
     task_id: str
-    answer_name: str | None
+    answer_name: str
     reason: str

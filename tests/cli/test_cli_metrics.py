@@ -339,6 +339,7 @@ def test_a_task_list_counts_missing_tasks(results, as_json):
     else:
         assert "Warning: tasks without any answer: 1 (c), counted as 0" in run.stdout.splitlines()
         assert "Warning: tasks that were not asked for, left out: b" in run.stdout.splitlines()
+        assert "bot, chosen tasks: 2 tasks, 2 runs" in run.stdout
         assert "on 2 tasks (2 answers, 2 without a score counted as 0)" in run.stdout
 
 

@@ -84,7 +84,8 @@ def print_metrics(console: PlainConsole, summary: AgentSummary) -> None:
         shown = range_text(interval.low, interval.high, text)
         rows.append((labels[name], text(mean), text(spread), shown))
     headings = ("metric", "mean", "spread of runs' means", _AT_LARGE)
-    title = f"{summary.agent_name}, all results: {tasks}, {runs}"
+    scope = "chosen tasks" if summary.missing_counted_as_zero else "all results"
+    title = f"{summary.agent_name}, {scope}: {tasks}, {runs}"
     console.print_table(title, headings, rows)
     intervals = {label: by_name[name] for name, label in labels.items()}
     _print_methods(console, intervals)

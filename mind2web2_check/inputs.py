@@ -25,6 +25,8 @@ from mind2web2_check.statements import ReadReport, read_report
 
 STANDARD_INPUT = "-"
 PATH_NAME = "report_path"
+# Names of agents have 200 at most, and a number may follow.
+_MAX_NAME_BYTES = 190
 _TIMEOUT_S = 60.0
 _MAX_BYTES = 100 * 1024**2
 _SNIFFED_BYTES = 4096
@@ -47,7 +49,8 @@ def report_name(report: str) -> str:
     """Return the name under which a report's results are kept."""
     if report == STANDARD_INPUT:
         return "standard-input"
-    return re.sub(r"[^\w.-]+", "-", Path(report).stem).strip("-.") or "report"
+    name = re.sub(r"[^\w.-]+", "-", Path(report).stem)
+    return name.encode()[:_MAX_NAME_BYTES].decode(errors="ignore").strip("-.") or "report"
 
 
 def free_name(report: str, checks: Path, taken: Collection[str]) -> str:

@@ -292,7 +292,12 @@ def test_a_page_is_read_in_the_encoding_that_it_declares(
 
 @pytest.mark.parametrize(
     ("report", "name"),
-    [("-", "standard-input"), ("a/My report (2).md", "My-report-2"), ("a/--.md", "report")],
+    [
+        ("-", "standard-input"),
+        ("a/My report (2).md", "My-report-2"),
+        ("a/--.md", "report"),
+        (f"{'橋' * 80}.md", "橋" * 63),
+    ],
 )
 def test_a_result_has_the_name_of_its_file(report: str, name: str) -> None:
     assert report_name(report) == name

@@ -253,9 +253,9 @@ def _status_of(
     return command.judge(checks, status) if has_judge else command.print_hints(checks, status)
 
 
-def _write(path: Path, text: str) -> None:
+def _write(path: Path, content: str | bytes) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
-    write_whole(path, text)
+    write_whole(path, content)
 
 
 @dataclass(frozen=True)

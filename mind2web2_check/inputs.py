@@ -66,15 +66,15 @@ def free_name(report: str, checks: Path, taken: Collection[str]) -> str:
     return name
 
 
-def path_from(folder: Path, report: str) -> str:
+def path_from(folder: Path, report: str) -> bytes:
     """Return a report's path from a folder, so that both may move together."""
-    return os.path.relpath(report, folder)
+    return os.fsencode(os.path.relpath(report, folder))
 
 
 def _is_of_other(folder: Path, report: str) -> bool:
     file = folder / PATH_NAME
-    earlier = file.read_text(encoding="utf-8") if file.is_file() else path_from(folder, report)
-    return earlier != path_from(folder, report) and (folder / earlier).is_file()
+    earlier = file.read_bytes() if file.is_file() else path_from(folder, report)
+    return earlier != path_from(folder, report) and (folder / os.fsdecode(earlier)).is_file()
 
 
 def report_in(report: str) -> tuple[str, ReadReport]:

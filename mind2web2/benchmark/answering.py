@@ -175,7 +175,9 @@ class _ImportedRows:
                 raise UsageError(f"{where}: unknown task {row.task_id[:200]!r}: {cure}")
             return check_name("task", row.task_id)
         if row.question is None:
-            raise UsageError(f"{where}: it has neither task_id nor question")
+            raise UsageError(
+                f"{where}: it has neither task_id nor question (a comma separates columns of CSV)"
+            )
         question = _words(row.question)
         if question not in self._by_question:
             raise UsageError(f"{where}: no task has this question: {question[:80]!r}")

@@ -185,6 +185,7 @@ GOOD = lines({"task_id": "mill", "answer": "x"})
             "name,text\nlake,x\n",
             "a.csv, line 2: it has neither task_id nor question",
         ),
+        ("a.csv", "task_id;answer\nlake;x\n", "a comma separates columns of CSV"),
         (
             "a.csv",
             "task_id,answer\nlake,x,y\n",

@@ -13,7 +13,7 @@ from mind2web2.scripts.load import parsed_script, script_problem
 from mind2web2.scripts.rubric_reading import ReadRubric
 from mind2web2.scripts.yaml_lines import YamlFileError
 from mind2web2.utils.files import read_regular_file
-from mind2web2.utils.names import check_name, name_list
+from mind2web2.utils.names import name_list
 from mind2web2.utils.path_config import PathConfig
 from mind2web2.utils.program import program
 
@@ -59,11 +59,9 @@ def find_tasks(
 
 def _select_tasks(tasks: Sequence[Task], task_ids: Sequence[str]) -> list[Task]:
     """Return the named tasks, or all if none is named. Raises UsageError: a task is unknown."""
-    for name in task_ids:
-        check_name("task", name)
     known = {task.task_id for task in tasks}
     if unknown := [name for name in task_ids if name not in known]:
-        raise UsageError(f"unknown task {name_list(unknown)}. Found: {name_list(known)}")
+        raise UsageError(f"unknown task {name_list(map(repr, unknown))}. Found: {name_list(known)}")
     return [task for task in tasks if not task_ids or task.task_id in task_ids]
 
 

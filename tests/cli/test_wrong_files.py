@@ -55,7 +55,7 @@ def test_a_file_that_cannot_be_used_is_named(words, message):
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["rehearse", ""], "task '' is empty"),
+        (["rehearse", ""], "unknown task ''. Found: lake"),
         (["new", "a b"], "cannot make task 'a b': task: String should match pattern"),
         (
             ["new", "sea", "--question", ""],

@@ -395,6 +395,14 @@ def test_scripts_may_lie_in_the_working_directory(tmp_path, monkeypatch, capsys)
     assert "1 task: " in capsys.readouterr().out
 
 
+def test_a_file_that_is_not_there_is_named(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    project(tmp_path, "step_free_walks.yaml")
+    assert main(["rehearse", "eval_scripts/own/gone.yaml"]) == 2
+    error = "unknown task 'eval_scripts/own/gone.yaml'. Found: step_free_walks"
+    assert error in capsys.readouterr().err
+
+
 def test_scripts_find_the_helpers_of_the_command(tmp_path, monkeypatch, capsys):
     """Rehearsals run in processes of their own, with the import path of the command."""
     monkeypatch.chdir(tmp_path)

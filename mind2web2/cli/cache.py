@@ -218,9 +218,10 @@ class _Run:
     def report_stop(self) -> None:
         """Print how far the run has come."""
         done, total = len(self.progress.outcomes), self.progress.pages_total
+        begins_again = "captures all pages again; without --overwrite, it captures missing ones"
+        then = begins_again if self.caching.choice == "all" else "continues from here"
         self.console.print_line(
-            f"Stopped. {done} of {counted(total, 'page')} done and kept. The same command "
-            "continues from here.",
+            f"Stopped. {done} of {counted(total, 'page')} done and kept. The same command {then}."
         )
 
 

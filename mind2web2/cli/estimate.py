@@ -40,7 +40,8 @@ def print_estimate(evaluation: EvaluationPlan) -> int:
             "Estimate",
             ("task", *_COLUMNS),
             rows,
-            caption="from earlier results; without any, as if every claim held",
+            caption="from earlier results; without any, as if every claim held; less where "
+            "judgments are stored",
         )
     console.print_lines(_lines(run, estimate, settings))
     console.print_line("Nothing was asked or written.")

@@ -71,6 +71,7 @@ def test_a_first_run_counts_what_the_scripts_ask(project, server):
         assert "Judge requests: probably 8; tokens in: " in told.stdout
         assert re.search(r"^Dollars: probably \$\d\S+\.$", told.stdout, re.M)
         assert "1 cited page not cached. A page is captured when a claim needs it." in told.stdout
+        assert "less where judgments are stored" in " ".join(told.stdout.split())
         assert told.stdout.endswith("Nothing was asked or written.\n")
     assert (files(project), server.calls) == (before, [])
 

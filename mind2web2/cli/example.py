@@ -6,6 +6,7 @@ The command needs neither a key nor a network.
 from __future__ import annotations
 
 import argparse
+import shlex
 from contextlib import chdir
 from pathlib import Path
 
@@ -15,7 +16,7 @@ from mind2web2.cli.console import PlainConsole
 from mind2web2.cli.options import CommandParser
 from mind2web2.cli.parsers.evaluate import add_options
 from mind2web2.errors import UsageError
-from mind2web2.utils.program import program
+from mind2web2.utils.program import command_line
 from mind2web2.utils.text import counted
 
 
@@ -34,5 +35,6 @@ def run(options: argparse.Namespace) -> int:
     add_options(parser)
     with chdir(folder):
         status = evaluate.run(parser.parse_args(words))
-    console.print_line(f"To look at it: cd {folder}; {program()} view {AGENT}")
+    view = command_line("view", AGENT)
+    console.print_line(f"To look at it: cd {shlex.quote(str(folder))}; {view}")
     return status

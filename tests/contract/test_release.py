@@ -102,20 +102,20 @@ def test_the_wheel_is_small_and_holds_no_tests(wheel):
 
 
 def test_the_example_works_outside_of_a_clone(unpacked, tmp_path):
-    run = outside(unpacked, tmp_path, "example")
+    run = outside(unpacked, tmp_path, "example", "my example")
     assert (run.returncode, run.stderr) == (0, "")
     assert "museum_saturday │ example │ 1: 0.44  2: 1  3: 0" in run.stdout
-    assert run.stdout.endswith("To look at it: cd example; python -m mind2web2 view example\n")
-    summary = json.loads((tmp_path / "example/eval_results/example/summary.json").read_text())
+    assert run.stdout.endswith("cd 'my example'; python -m mind2web2 view example\n")
+    summary = json.loads((tmp_path / "my example/eval_results/example/summary.json").read_text())
     assert round(summary["avg_score"], 4) == 0.6034
-    again = outside(unpacked, tmp_path, "example")
-    assert (again.returncode, "0 files written into example" in again.stdout) == (
+    again = outside(unpacked, tmp_path, "example", "my example")
+    assert (again.returncode, "0 files written into my example" in again.stdout) == (
         0,
         True,
     )
-    script = tmp_path / "example/eval_scripts/example/library_facts.py"
+    script = tmp_path / "my example/eval_scripts/example/library_facts.py"
     script.write_text("mine")
-    refused = outside(unpacked, tmp_path, "example")
+    refused = outside(unpacked, tmp_path, "example", "my example")
     assert refused.returncode == 2
     assert "library_facts.py differ from the example: name another folder\n" in refused.stderr
     assert script.read_text() == "mine"

@@ -45,7 +45,7 @@ from mind2web2.utils.files import (
 from mind2web2.utils.json_text import JsonObject
 from mind2web2.utils.names import name_list, natural_key
 from mind2web2.utils.path_config import PathConfig
-from mind2web2.utils.program import program
+from mind2web2.utils.program import command_line
 from mind2web2.utils.text import counted, fixed
 
 LEADERBOARD_RUNS = 3
@@ -158,8 +158,8 @@ def leaderboard_entry(
     if now.stale:
         return (
             None,
-            f"results that no longer hold: {name_list(now.stale)}; run {program()} evaluate "
-            f"{agent_name}",
+            f"results that no longer hold: {name_list(now.stale)}; run "
+            f"{command_line('evaluate', agent_name)}",
         )
     if summary.num_runs != LEADERBOARD_RUNS:
         return (

@@ -28,6 +28,7 @@ def _example(tmp_path, monkeypatch):
     run = call(evaluate_main, "--agent_name", "example", *REPLAY, *ALL)
     assert "show example TASK ANSWER --eval_results_root results --cache_root pages\n" in run.stdout
     shutil.rmtree("results/example/museum_saturday")
+    shutil.copytree("results/example", "results/it's")
 
 
 @pytest.mark.parametrize(
@@ -36,6 +37,10 @@ def _example(tmp_path, monkeypatch):
         (["verify-results", "example", *ALL], f"{SHOWN} --cache_root pages"),
         (["metrics", "example", *ALL], f"evaluate example {SHOWN} --cache_root pages"),
         (["submit", "example", *ALL], f"evaluate example {SHOWN} --cache_root pages"),
+        (
+            ["compare", "example", "it's", *ALL],
+            f"""compare example 'it'"'"'s' --why {SHOWN} --cache_root pages""",
+        ),
         (
             ["show", "example", "--eval_results_root", "results", "--cache_root", "pages"],
             "show example library_facts --eval_results_root results --cache_root pages",

@@ -54,7 +54,7 @@ def run(options: argparse.Namespace) -> int:
         )
         roots = CorrectionRoots(Path(), options.audits_root, options.rejudged_root)
         corrected = corrected_pairs(roots, folders, shared)
-    return _report(options, ranked, corrected)
+    return _report(options, settings, ranked, corrected)
 
 
 def _explain(options: argparse.Namespace, settings: RunSettings, names: list[str]) -> int:
@@ -69,7 +69,10 @@ def _explain(options: argparse.Namespace, settings: RunSettings, names: list[str
 
 
 def _report(
-    options: argparse.Namespace, ranked: Ranking, corrected: Sequence[CorrectedPair]
+    options: argparse.Namespace,
+    settings: RunSettings,
+    ranked: Ranking,
+    corrected: Sequence[CorrectedPair],
 ) -> int:
     """Print the comparison, and return the exit status."""
     console, margin = PlainConsole(), options.fail_if_worse
@@ -83,7 +86,7 @@ def _report(
             content["corrected"] = [pair.model_dump(mode="json") for pair in corrected]
         console.print_json(json.dumps(content))
     else:
-        print_ranking(console, ranked)
+        print_ranking(console, ranked, settings.options())
         for pair in corrected:
             console.print_lines(pair_lines(pair))
         if margin is not None:

@@ -8,12 +8,16 @@ from functools import partial
 from mind2web2.analysis.comparison import Pair, Ranking
 from mind2web2.cli.console import PlainConsole
 from mind2web2.cli.results.tables import METRICS, range_text
-from mind2web2.utils.program import program
+from mind2web2.utils.program import command_line
 from mind2web2.utils.text import counted, fixed, number
 
 
-def print_ranking(console: PlainConsole, ranking: Ranking) -> None:
-    """Print both metrics, and each further agent's power and tasks against the first."""
+def print_ranking(console: PlainConsole, ranking: Ranking, given: Sequence[str]) -> None:
+    """Print both metrics, and each further agent's power and tasks against the first.
+
+    Args:
+        given: options of suggested commands.
+    """
     first, *others = ranking.agents
     for name in ranking.metrics:
         _print_metric(console, ranking, name, METRICS[name].label)
@@ -29,7 +33,8 @@ def print_ranking(console: PlainConsole, ranking: Ranking) -> None:
         largest = ", ".join(f"{one.task_id} {_difference(one.difference)}" for one in pair.largest)
         if largest:
             console.print_line(f"Largest differences of {other} from {first}: {largest}")
-        console.print_line(f"What moved the score: {program()} compare {first} {other} --why")
+        why = command_line("compare", first, other, "--why", *given)
+        console.print_line(f"What moved the score: {why}")
     console.print_lines(ranking.warnings, "Warning: ")
 
 

@@ -82,7 +82,6 @@ class PlainConsole(Console):
                 heading,
                 justify="left" if is_text else "right",
                 overflow="fold",
-                no_wrap=not is_text,
             )
         for row in rows:
             table.add_row(*row)

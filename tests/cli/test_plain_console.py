@@ -42,3 +42,14 @@ def test_names_in_a_table_are_not_broken_in_a_pipe(monkeypatch):
     name, numbers = "museum_saturday_in_the_old_town", ["123,456"] * 8
     PlainConsole(piped).print_table("Estimate", ["task", *numbers], [[name, *numbers]])
     assert name in piped.getvalue()
+
+
+def test_numbers_in_a_table_are_whole_on_a_narrow_terminal():
+    shown = StringIO()
+    terminal = PlainConsole(shown, force_terminal=True, width=45)
+    headings = ("metric", "mean", "spread of runs' means", "95% interval (tasks at large)")
+    terminal.print_table("bot", headings, [["success", "0.38", "0.16", "0.25 to 0.51"]])
+    rows = [line for line in shown.getvalue().splitlines() if "│" in line]
+    cells = [[cell.strip() for cell in row.strip("│").split("│")] for row in rows]
+    assert cells[0][:3] == ["success", "0.38", "0.16"]
+    assert " ".join(row[3] for row in cells).split() == ["0.25", "to", "0.51"]

@@ -152,8 +152,7 @@ def read_file(path: Path) -> bytes | None:
         return None
     except OSError as error:
         raise CacheReadError(
-            f"cannot read {path}: {error.strerror}; check its permissions and the disk, or remove "
-            "it"
+            f"cannot read {path}: {error.strerror}; check its permissions and the disk"
         ) from error
 
 

@@ -191,6 +191,8 @@ def read_regular_file(path: Path, max_bytes: int = MAX_JSON_BYTES) -> bytes:
 def read_text_file(path: Path, shown: str, max_bytes: int = MAX_JSON_BYTES) -> str:
     """Return the text of a regular file that a user has named, without a byte order mark.
 
+    A link is the user's own, and followed.
+
     Args:
         shown: the file's name in the error.
 
@@ -198,7 +200,7 @@ def read_text_file(path: Path, shown: str, max_bytes: int = MAX_JSON_BYTES) -> s
         UsageError: it cannot be read, or is not UTF-8.
     """
     with UsageError.unable_to(f"read {shown}"):
-        content = read_regular_file(path, max_bytes)
+        content = read_regular_file(Path(os.path.realpath(path)), max_bytes)
     try:
         return content.decode("utf-8-sig")
     except UnicodeDecodeError as error:

@@ -314,6 +314,13 @@ def test_several_agents_as_json(tmp_path, monkeypatch):
     ]
 
 
+def test_a_task_list_may_be_a_link(results):
+    (results.parent / "all.txt").write_text("a\n")
+    (results.parent / "tasks.txt").symlink_to("all.txt")
+    run = call(main, "metrics", "bot", "--task_list", "tasks.txt")
+    assert (run.returncode, run.stderr) == (0, "")
+
+
 @pytest.mark.parametrize("as_json", [False, True])
 def test_a_task_list_counts_missing_tasks(results, as_json):
     (results.parent / "tasks.txt").write_text("\ufeff# ours\na\n\n  c  \r\n", encoding="utf-8")

@@ -310,8 +310,12 @@ class _Statements:
     def _statement(self, segment: _Segment) -> Statement:
         sources = [url for each in segment.citations for url in each.addresses]
         marks = [each.mark for each in segment.citations if each.mark]
-        plain, cells = without_markup(self._uncited(segment)), self._cells(segment)
+        uncited = self._uncited(segment)
+        plain = said = without_markup(uncited)
         heads = self._heads.get(self._blocks[segment.block].table, [])
+        # Rows may have cells that reach over several columns.
+        if len(heads) == 1 + uncited.count("|"):
+            said = _with_heads(heads, self._cells(segment))
         return Statement(
             text=self._text[segment.start : segment.end],
             start=segment.start,
@@ -319,8 +323,7 @@ class _Statements:
             sources=list(dict.fromkeys(sources)),
             marks=list(dict.fromkeys(marks)),
             plain=plain,
-            # Rows may have cells that reach over several columns.
-            said=_with_heads(heads, cells) if len(heads) == len(cells) else plain,
+            said=said,
         )
 
     def _cells(self, segment: _Segment) -> list[str]:

@@ -156,14 +156,17 @@ def _missing_scripts(page: pypdfium2.PdfPage) -> tuple[str, ...]:
     text_page = page.get_textpage()
     drawn: Counter[str] = Counter()
     missing: Counter[str] = Counter()
-    for text_object in page.get_objects(filter=[raw.FPDF_PAGEOBJ_TEXT], textpage=text_page):
+    objects = list(page.get_objects(filter=[raw.FPDF_PAGEOBJ_TEXT], textpage=text_page))
+    fonts = [raw.FPDFTextObj_GetFont(text_object.raw) for text_object in objects]
+    embedded = list(map(raw.FPDFFont_GetIsEmbedded, fonts))
+    if all(embedded):
+        # PDFium looks through the whole page for the letters of each object.
+        return ()
+    for text_object, font, is_embedded in zip(objects, fonts, embedded, strict=True):
         mode = raw.FPDFTextObj_GetTextRenderMode(text_object.raw)
         if mode == raw.FPDF_TEXTRENDERMODE_INVISIBLE:
             continue  # beneath a scan, which shows the letters
-        font = raw.FPDFTextObj_GetFont(text_object.raw)
-        text = text_object.extract()
-        is_embedded = raw.FPDFFont_GetIsEmbedded(font)
-        for letter, count in Counter(text).items():
+        for letter, count in Counter(text_object.extract()).items():
             # Without a font, the letter has no outline.
             is_drawn = is_embedded or raw.FPDFFont_GetGlyphPath(font, ord(letter), 12)
             (drawn if is_drawn else missing)[letter] += count

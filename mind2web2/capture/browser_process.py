@@ -32,6 +32,7 @@ from mind2web2.capture.letters import (
 )
 from mind2web2.capture.page.drawn_letters import drawn_scripts
 from mind2web2.errors import MachineError
+from mind2web2.utils.aio import end_all
 from mind2web2.utils.private_attributes import check_private_attributes
 
 if TYPE_CHECKING:
@@ -261,9 +262,7 @@ class BrowserProcess:
     async def _finish_chores(self) -> None:
         if self._chores:
             _, late = await asyncio.wait(self._chores, timeout=CLOSE_TIMEOUT_S)
-            for chore in late:
-                chore.cancel()
-            await asyncio.gather(*late, return_exceptions=True)
+            await end_all(late)
 
     async def _stop_driver(self) -> None:
         if self._driver is None:

@@ -53,6 +53,7 @@ from mind2web2.runs.settings import RunSettings
 from mind2web2.scripts.isolation.homes import fork_server
 from mind2web2.urls.parts import lookup_key
 from mind2web2.utils import values
+from mind2web2.utils.aio import end_all
 from mind2web2.utils.files import text_sha256
 from mind2web2.utils.hidden_keys import hide_memory
 from mind2web2.utils.loop_thread import LoopThread
@@ -483,11 +484,7 @@ class Scorer:
 
     async def _close_parts(self, parts: _Parts) -> None:
         self._is_closing = True
-        calls = set(self._calls)
-        for call in calls:
-            call.cancel()
-        if calls:
-            await asyncio.wait(calls)
+        await end_all(self._calls)
         await parts.exits.aclose()
 
 

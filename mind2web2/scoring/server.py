@@ -31,6 +31,7 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 from mind2web2.errors import AnswerError, UsageError
 from mind2web2.llm_client.structured_output import InvalidOutputError, unambiguous_json
 from mind2web2.scoring.scorer import CLOSED, NoScore, Score, Scorer
+from mind2web2.utils.aio import end_all
 
 MAX_BODY_BYTES = 64 * 1024**2
 # The limit for all requests that are not answered yet.
@@ -206,8 +207,7 @@ class _Server(uvicorn.Server):
 
         closing = asyncio.create_task(close_later())
         await super().shutdown(sockets)
-        closing.cancel()
-        await asyncio.gather(closing, return_exceptions=True)
+        await end_all([closing])
 
     @contextmanager
     def capture_signals(self) -> Generator[None, None, None]:
@@ -333,9 +333,7 @@ async def _unless_gone(request: Request, work: Awaitable[Value]) -> Value:
             raise HTTPException(_CLIENT_GONE, "the client has gone away")
         return working.result()
     finally:
-        for task in (working, leaving):
-            task.cancel()
-        await asyncio.gather(working, leaving, return_exceptions=True)
+        await end_all([working, leaving])
 
 
 def _as_json(outcome: Score | NoScore) -> dict[str, Any]:

@@ -18,6 +18,7 @@ from mind2web2.llm_client.chat import ReplyCheck
 from mind2web2.scripts.isolation.messages import PAGE_ERRORS, Ahead
 from mind2web2.scripts.isolation.rpc import Done, Question, Reply
 from mind2web2.scripts.isolation.service import RunAnswers
+from mind2web2.utils.aio import end_all
 
 # An early pass has to be so much shorter than the time since the last one.
 _SHARE_OF_PASSES = 20
@@ -73,7 +74,7 @@ class ScriptPasses:
             return await self._next(None)
         finally:
             _running.remove(self)
-            await self._cancel()
+            await end_all(self._open.values(), STOPPED)
 
     async def _passes(self, ahead: Ahead) -> Done | str:
         """Return how the last pass ended, or why the script has to run in program order."""
@@ -189,13 +190,6 @@ class ScriptPasses:
     async def _all_replies(self) -> None:
         if self._open:
             await asyncio.wait(self._open.values())
-
-    async def _cancel(self) -> None:
-        tasks = list(self._open.values())
-        for task in tasks:
-            task.cancel(STOPPED)
-        if tasks:
-            await asyncio.wait(tasks)
 
 
 def _is_failed(question: Question, reply: Reply) -> bool:

@@ -22,9 +22,15 @@ async def all_or_first_error(
     try:
         return list(await asyncio.gather(*tasks))
     finally:
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        await end_all(tasks)
+
+
+async def end_all(tasks: Iterable[asyncio.Future[Any]], reason: str | None = None) -> None:
+    """Cancel tasks, and wait until each has ended, in whatever way."""
+    ending = list(tasks)
+    for task in ending:
+        task.cancel(reason)
+    await asyncio.gather(*ending, return_exceptions=True)
 
 
 async def to_the_end(coroutine: Coroutine[Any, Any, Value]) -> Value:

@@ -20,7 +20,7 @@ from mind2web2.rubric.verdicts import (
     Vote,
 )
 from mind2web2.rubric.vote_rule import most_votes, outcome, trials_needed
-from mind2web2.utils.aio import all_or_first_error
+from mind2web2.utils.aio import all_or_first_error, end_all
 from mind2web2.verification.context import Answered, EvaluationContext
 from mind2web2.verification.messages import quotable, verification_messages
 from mind2web2.verification.quotes import locate_quote
@@ -52,9 +52,7 @@ async def pages_ahead(
     try:
         yield reach
     finally:
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        await end_all(tasks)
 
 
 # How many of a claim's pages are prepared, or captured, at the same time.

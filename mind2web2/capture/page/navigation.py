@@ -24,6 +24,7 @@ from mind2web2.capture.page.documents import (
     office_as_html,
 )
 from mind2web2.errors import DocumentError, MachineError
+from mind2web2.utils.aio import end_all
 
 if TYPE_CHECKING:
     from patchright.async_api import CDPSession
@@ -145,9 +146,7 @@ class Navigation:
         """Stop watching; a document still being fetched is given up."""
         self._session.remove_listener("Fetch.requestPaused", self._on_paused)
         self._session.remove_listener("Page.frameAttached", self._on_frame_attached)
-        for task in self._tasks:
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await end_all(self._tasks)
 
     def _on_frame_attached(self, event: AttachedFrame) -> None:
         self._frame_depths[event["frameId"]] = self._frame_depths.get(event["parentFrameId"], 0) + 1

@@ -27,6 +27,7 @@ from mind2web2.capture.page.isolated_world import (
 from mind2web2.capture.page.navigation import Guard, Navigation
 from mind2web2.capture.page.page_tools import wait_for_paint
 from mind2web2.capture.page_failure import PageFailureError, failure_of_navigation
+from mind2web2.utils.aio import end_all
 
 if TYPE_CHECKING:
     from patchright.async_api import CDPSession, Dialog, Page, Request
@@ -187,9 +188,7 @@ class Visit:
             self.page.remove_listener("popup", self._on_other_page)
         self._lost.cancel()
         await self.navigation.close()
-        for task in self._background:
-            task.cancel()
-        await asyncio.gather(*self._background, return_exceptions=True)
+        await end_all(self._background)
 
     async def open(self, url: str) -> None:
         """Go to the URL and wait until the page is there and has come to rest.
@@ -238,9 +237,7 @@ class Visit:
                 raise self._lost.result()
             raise TimeoutError
         finally:
-            if not task.done():
-                task.cancel()
-                await asyncio.gather(task, return_exceptions=True)
+            await end_all([task])
 
     async def stop_scripts(self) -> None:
         """End the scripts of a page that does not let us in, for good."""
@@ -353,8 +350,7 @@ class Visit:
                 f"the page was still loading after {limit_s:g} s and is read as far as it came"
             )
         finally:
-            watch.cancel()
-            await asyncio.gather(watch, return_exceptions=True)
+            await end_all([watch])
 
     async def _wait_until_parsed_or_torn(self) -> None:
         ends = [
@@ -368,9 +364,7 @@ class Visit:
             if self._torn.is_set():
                 await self._stop_incomplete(self._torn_because)
         finally:
-            for end in ends:
-                end.cancel()
-            await asyncio.gather(*ends, return_exceptions=True)
+            await end_all(ends)
 
     async def _wait_for_last_document(self) -> None:
         """Wait for the end of a document that asked for another one.

@@ -39,6 +39,7 @@ from mind2web2.scripts.isolation.rpc import (
 from mind2web2.scripts.isolation.service import RunAnswers, unforeseen
 from mind2web2.scripts.limits import ScriptLimits
 from mind2web2.scripts.passes import ScriptPasses
+from mind2web2.utils.aio import end_all
 from mind2web2.utils.log_records import SentRecord
 from mind2web2.utils.processes import MAX_PRINTED_BYTES, ChildProcess, ProcessEnd, output_file
 
@@ -265,10 +266,7 @@ class AnswerProcesses:
 
     async def close(self) -> None:
         """End all processes."""
-        for task in self._checking:
-            task.cancel()
-        if self._checking:
-            await asyncio.wait(self._checking)
+        await end_all(self._checking)
 
 
 async def _check_replies(
@@ -284,11 +282,7 @@ async def _check_replies(
                 left.discard(serving)
         finally:
             # Nobody is left to check the other replies.
-            for task in (serving, *left):
-                task.cancel(STOPPED)
-            await asyncio.wait({serving, *left})
-            if not serving.cancelled():
-                serving.exception()  # retrieved, so that asyncio does not log it
+            await end_all((serving, *left), STOPPED)
 
 
 @asynccontextmanager

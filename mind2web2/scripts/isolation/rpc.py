@@ -27,6 +27,7 @@ from pydantic import BaseModel, TypeAdapter, validate_call
 from mind2web2 import errors
 from mind2web2.errors import EvalScriptError, MachineError, Mind2Web2Error
 from mind2web2.judge.protocol import STOPPED
+from mind2web2.utils.aio import end_all
 from mind2web2.utils.moments import ClockReading
 
 # The limit for a message to the run: thirty screenshots, or a tree of a hundred thousand nodes.
@@ -488,11 +489,7 @@ class RpcConnection(_End):
 
     async def cancel_questions(self) -> None:
         """Cancel all questions that are not answered yet."""
-        tasks = list(self._questions.values())
-        for task in tasks:
-            task.cancel(STOPPED)
-        if tasks:
-            await asyncio.wait(tasks)
+        await end_all(self._questions.values(), STOPPED)
 
     def _begin(self, message: Message, size_bytes: int, service: Service) -> None:
         """Answer a question in a task of its own."""

@@ -28,6 +28,7 @@ from mind2web2.scripts.limits import (
     ScriptLimits,
 )
 from mind2web2.scripts.passes import ScriptPasses
+from mind2web2.utils.aio import end_all
 from mind2web2.utils.moments import ClockReading
 from mind2web2.utils.processes import ProcessEnd, not_started
 
@@ -144,7 +145,7 @@ async def done_in_time(
             )
         done = work.result()
     finally:
-        await _finish(work)
+        await end_all([work])
     if passes.failed is not None:
         raise starter.answers.error_of(passes.failed) or JudgeError("no reply")
     if starter.answers.judge.failure is not None:
@@ -158,13 +159,6 @@ async def done_in_time(
             raise own
         raise done.failure.of_script()
     return done
-
-
-async def _finish(task: asyncio.Task[Any]) -> None:
-    task.cancel()
-    await asyncio.wait({task})
-    if not task.cancelled():
-        task.exception()  # retrieved, so that asyncio does not log it
 
 
 def exit_reason(

@@ -28,6 +28,7 @@ from mind2web2.results.task_summary import (
     SUMMARY_NAME,
     TaskEntry,
     read_entries,
+    scored_documents,
     task_summary,
     write_entries,
     write_summary_file,
@@ -130,7 +131,7 @@ def _merged_results(root: Path) -> dict[str, dict[str, list[JsonObject]]]:
         for task_id in folder_names(root / agent_name):
             entries = read_entries(root / agent_name / task_id / SUMMARY_NAME)
             entries = entries or task_summary(task_answers(root, agent_name, task_id))
-            scored = [entry.as_json() for entry in entries if entry.score is not None]
+            scored = scored_documents(entries)
             if scored:
                 merged.setdefault(task_id, {})[agent_name] = scored
     return {task_id: merged[task_id] for task_id in sorted(merged, key=natural_key)}

@@ -7,6 +7,7 @@ import re
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from mind2web2.utils.json_text import mapping, mappings
 from mind2web2.utils.shown_text import MAX_WORDS_CHARS, one_line, without_secrets
 
 
@@ -334,16 +335,13 @@ def _error_object(body: str) -> dict[str, str]:
     They stand in the object, in its ``error``, or in an error as text.
     """
     try:
-        parsed = json.loads(body)
+        parsed = mapping(json.loads(body))
     except (ValueError, RecursionError):
         return {}
-    if not isinstance(parsed, dict):
-        return {}
-    error: Any = parsed.get("error", parsed)
+    error = parsed.get("error", parsed)
     if isinstance(error, str):
         error = {"message": error}
-    if not isinstance(error, dict):
-        return {}
+    error = mapping(error)
     if "message" not in error and "detail" in error:
         error = {**error, "message": _without_input(error["detail"])}
     return {
@@ -360,7 +358,7 @@ def _without_input(detail: Any) -> object:
     """
     if not isinstance(detail, list):
         return detail
-    faults = [item for item in detail if isinstance(item, dict)]
+    faults = mappings(detail)
     return "; ".join(f"{item.get('loc', '')} {item.get('msg', '')}" for item in faults)
 
 

@@ -31,6 +31,7 @@ from mind2web2.utils.files import (
     write_whole,
 )
 from mind2web2.utils.images import to_jpeg
+from mind2web2.utils.json_text import mapping
 from mind2web2.utils.text import as_unicode_text, is_unicode_text
 
 if TYPE_CHECKING:
@@ -283,7 +284,7 @@ def listed_failure_record(url: str, note: object) -> CaptureRecord | None:
     """Return the record of a page that ``failures.json`` lists, else ``None``."""
     if note is None:
         return None
-    fields = note if isinstance(note, dict) else {}
+    fields = mapping(note)
     reason, time, attempts = (fields.get(name) for name in ("reason", "time", "attempts"))
     return CaptureRecord(
         requested_url=url,

@@ -29,7 +29,7 @@ from mind2web2.rubric.verdicts import (
     aggregate,
 )
 from mind2web2.rubric.written_tree import WrittenNode, WrittenScore, read_tree
-from mind2web2.utils.json_text import JsonObject, mapping, read_leniently
+from mind2web2.utils.json_text import JsonObject, mapping, mappings, read_leniently
 
 if TYPE_CHECKING:
     from mind2web2.judge.protocol import JudgeLedger
@@ -145,12 +145,6 @@ class ResultPart(BaseModel):
     info: object = None
 
 
-class _StatedVersions(BaseModel):
-    """Tells whether a provenance, sound or not, names library versions."""
-
-    versions: object = None
-
-
 class ResultFile(BaseModel):
     """One result. From files of other tools and earlier versions, each sound field is read.
 
@@ -235,8 +229,7 @@ class ResultFile(BaseModel):
 
     def tree_documents(self) -> list[JsonObject]:
         """Return the rubric trees as JSON, as the script gave them."""
-        trees = [part.verification_tree for part in self._parts()]
-        return [tree for tree in trees if isinstance(tree, dict)]
+        return mappings([part.verification_tree for part in self._parts()])
 
     @cached_property
     def sound_tree(self) -> WrittenNode | None:
@@ -259,9 +252,8 @@ class ResultFile(BaseModel):
     def info_entries(self) -> Iterator[tuple[str, Any]]:
         """Yield the names and values of ``info``, in the order of the file."""
         for entries in self.info():
-            for entry in entries if isinstance(entries, list) else ():
-                if isinstance(entry, dict):
-                    yield from entry.items()
+            for entry in mappings(entries):
+                yield from entry.items()
 
     def _parts(self) -> list[ResultPart]:
         return [part for part in self.eval_breakdown if isinstance(part, ResultPart)]
@@ -334,10 +326,7 @@ class ResultFile(BaseModel):
         """
         if self.run.content_sha256 is not None:
             return self.run.content_sha256 != self.content_sha256
-        made_from = self.stated_provenance
-        if not isinstance(made_from, dict):
-            return False
-        return bool(_StatedVersions.model_validate(made_from).versions)
+        return bool(mapping(self.stated_provenance).get("versions"))
 
     def is_same_but_run(self, other: Self) -> bool:
         """Tell whether two results differ only in when and how fast they were made."""

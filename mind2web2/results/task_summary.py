@@ -13,7 +13,7 @@ from mind2web2.errors import ResultWriteError
 from mind2web2.results.scored_answer import NO_RESULT, ScoredAnswer
 from mind2web2.rubric.verdicts import is_score, is_success
 from mind2web2.utils.files import read_regular_file, write_whole
-from mind2web2.utils.json_text import JsonObject, read_leniently
+from mind2web2.utils.json_text import JsonObject, mappings, read_leniently
 from mind2web2.utils.names import is_file_name
 
 log = logging.getLogger(__name__)
@@ -92,20 +92,15 @@ def read_entries(path: Path) -> list[TaskEntry]:
     except (OSError, ValueError, RecursionError) as error:
         log.warning("ignored damaged summary %s: %s", path, error)
         return []
-    listed = content if isinstance(content, list) else []
-    entries = sound_entries(listed)
+    entries = sound_entries(content)
     if not isinstance(content, list) or len(entries) < len(content):
         log.warning("ignored malformed entries in %s", path)
     return entries
 
 
-def sound_entries(listed: Sequence[object]) -> list[TaskEntry]:
+def sound_entries(listed: object) -> list[TaskEntry]:
     """Return the entries that name an answer and have a score from 0 to 1 or none."""
-    return [
-        read_leniently(TaskEntry, entry)
-        for entry in listed
-        if isinstance(entry, dict) and _is_sound(entry)
-    ]
+    return [read_leniently(TaskEntry, entry) for entry in mappings(listed) if _is_sound(entry)]
 
 
 def _is_sound(entry: JsonObject) -> bool:
@@ -115,9 +110,14 @@ def _is_sound(entry: JsonObject) -> bool:
     return is_file_name(entry["answer_name"]) and (score is None or is_score(score))
 
 
+def scored_documents(entries: Iterable[TaskEntry]) -> list[JsonObject]:
+    """Return the entries with a score, as they are written."""
+    return [entry.as_json() for entry in entries if entry.score is not None]
+
+
 def write_entries(folder: Path, entries: Sequence[TaskEntry]) -> None:
     """Write a task's two files. Raises ResultWriteError: they cannot be written."""
-    scored = [entry.as_json() for entry in entries if entry.score is not None]
+    scored = scored_documents(entries)
     unscored = [entry.as_json() for entry in entries if entry.score is None]
     write_summary_file(folder / SUMMARY_NAME, scored)
     if unscored:

@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field, StrictBool, ValidationError
 
 from mind2web2.rubric.rescoring import Rescoring
 from mind2web2.rubric.verdicts import NO_EVIDENCE, Evidence, Outcome, Status
-from mind2web2.utils.json_text import JsonObject, mappings, read_leniently
+from mind2web2.utils.json_text import JsonObject, mapping, mappings, read_leniently
 
 WrittenScore = Annotated[float, Field(strict=True, ge=0, le=1, allow_inf_nan=False)]
 
@@ -140,9 +140,10 @@ def read_tree(fields: object) -> WrittenNode | None:
 
     A field that is malformed counts as missing, and the node then is not sound.
     """
-    if not isinstance(fields, dict) or not fields:
+    tree = mapping(fields)
+    if not tree:
         return None
-    return _sound_tree(fields) or _tree_by_node(fields)
+    return _sound_tree(tree) or _tree_by_node(tree)
 
 
 def _sound_tree(fields: JsonObject) -> WrittenNode | None:
@@ -164,8 +165,7 @@ def _sound_tree(fields: JsonObject) -> WrittenNode | None:
 def _tree_by_node(fields: JsonObject) -> WrittenNode:
     parts: list[JsonObject] = [fields]
     for part in parts:  # it grows on the way
-        if part.get("children"):
-            parts += mappings(part["children"])
+        parts += mappings(part.get("children"))
     # From the last level up: the first nodes that no parent has taken yet are a node's children.
     orphans: deque[WrittenNode] = deque()
     for part in reversed(parts):

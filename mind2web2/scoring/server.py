@@ -32,6 +32,7 @@ from mind2web2.errors import AnswerError, UsageError
 from mind2web2.llm_client.structured_output import InvalidOutputError, unambiguous_json
 from mind2web2.scoring.scorer import CLOSED, NoScore, Score, Scorer
 from mind2web2.utils.aio import end_all
+from mind2web2.utils.json_text import mapping
 
 MAX_BODY_BYTES = 64 * 1024**2
 # The limit for all requests that are not answered yet.
@@ -301,7 +302,7 @@ def _check_keys(body: Mapping[str, Any], *known: str) -> None:
 
 
 def _call(entry: object) -> tuple[str, str]:
-    fields = entry if isinstance(entry, dict) else {}
+    fields = mapping(entry)
     _check_keys(fields, "task", "answer")
     for name in ("task", "answer"):
         if not isinstance(fields.get(name), str):

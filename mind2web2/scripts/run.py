@@ -19,6 +19,7 @@ from mind2web2.scripts.limits import DualSemaphore, ScriptBlockedError, ScriptSt
 from mind2web2.scripts.load import EvaluateAnswer, check_toolkit_names, load_eval_script
 from mind2web2.utils.api_misuse import AddedNode, ScriptReports, script_reports
 from mind2web2.utils.callers import is_installed
+from mind2web2.utils.json_text import items
 
 log = logging.getLogger(__name__)
 
@@ -137,10 +138,7 @@ def _undecided_ids(result: Mapping[str, Any]) -> list[str]:
 
     A script may return one of its own making.
     """
-    named = result.get("undecided_leaves")
-    if isinstance(named, list):
-        return [str(name) for name in named]
-    return []
+    return [str(name) for name in items(result.get("undecided_leaves"))]
 
 
 async def _call(

@@ -164,6 +164,12 @@ def judge_quality(
     return JudgeQuality(counted, undecidable, stale, figures)
 
 
+def judged_leaves(answers: Iterable[AuditedAnswer]) -> dict[LeafName, bool]:
+    """Return the verdicts on the leaves that were judged."""
+    leaves = (leaf for one in answers for leaf in one.leaves if not leaf.is_skipped)
+    return {leaf.name: leaf.passed for leaf in leaves}
+
+
 def cells_by_task(
     answers: Iterable[AuditedAnswer], passes: Mapping[LeafName, float]
 ) -> dict[str, Cells]:

@@ -21,7 +21,7 @@ _AUDIT_SEED = 0
 
 def population_of(answers: Sequence[AuditedAnswer]) -> SampledFrom:
     """Return all these answers in the order in which a sample takes them."""
-    basis = {one.name: one.basis for one in answers}
+    basis = basis_of(answers)
     order = sampling_order([*basis], _AUDIT_SEED)
     return SampledFrom(order=tuple(order), basis=tuple(basis[name] for name in order))
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any, TypeVar
 
-from mind2web2.analysis.audited import audited_answers
+from mind2web2.analysis.audited import audited_answers, judged_leaves
 from mind2web2.analysis.labels import LeafName
 from mind2web2.analysis.sample_basis import AnswerName
 from mind2web2.analysis.score_matrix import judges_of
@@ -43,11 +43,10 @@ class Judging:
         """Return an agent's newest results."""
         judged = scored_by_judge(agent_answers(eval_results_root, agent_name))
         answers = audited_answers(eval_results_root, agent_name)
-        leaves = (leaf for one in answers for leaf in one.leaves if not leaf.is_skipped)
         return cls(
             "; ".join(sorted(judges_of(judged))),
             {one.name: one.score for one in answers},
-            {leaf.name: leaf.passed for leaf in leaves},
+            judged_leaves(answers),
         )
 
 
@@ -132,10 +131,11 @@ class JudgeAgreement:
     def lines(self, judges: tuple[str, str]) -> Iterator[str]:
         """Yield the figures in sentences."""
         of_results, other = judges
+        kappa = self.kappa.in_words(number, "unknown")
+        ac1 = self.ac1.in_words(number, "unknown")
         yield (
             f"{other} agrees with the results ({of_results}) at {self.agreement} of "
-            f"{counted(self.leaves, 'leaf')}; kappa {_coefficient(self.kappa)}, AC1 "
-            f"{_coefficient(self.ac1)}."
+            f"{counted(self.leaves, 'leaf')}; kappa {kappa}, AC1 {ac1}."
         )
         such = f", such as {', '.join(self.examples)}" if self.examples else ""
         yield (
@@ -227,11 +227,3 @@ class JudgedAgain:
         if self.agreement is not None and self.agreement.leaves:
             for text in self.agreement.lines(self.judges):
                 yield f"{self.agent}: {text}"
-
-
-def _coefficient(figure: Estimate) -> str:
-    if figure.value is None:
-        return "unknown"
-    if figure.low is None or figure.high is None:
-        return number(figure.value)
-    return f"{number(figure.value)} ({number(figure.low)} to {number(figure.high)})"

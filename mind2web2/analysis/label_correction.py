@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import fmean
@@ -13,6 +13,7 @@ from mind2web2.analysis.correction import Correction, NoCorrection, basis_of, co
 from mind2web2.analysis.labelled_answers import LabelledScore, score_by_labels
 from mind2web2.analysis.labels import LabelFile, LeafName, labels_by_auditor
 from mind2web2.analysis.sample_basis import AnswerName
+from mind2web2.statistics.correction import CorrectedMean
 from mind2web2.utils.program import program
 from mind2web2.utils.text import counted
 
@@ -85,11 +86,15 @@ def correction_by_labels(
     if labelled.reason is not None:
         return NoCorrection.for_reason(labelled.by, answers, labelled.reason)
     scores = labelled.scores
-    mean, weight = correct_mean(answers, {name: one.middle for name, one in scores.items()})
+
+    def corrected(score_of: Callable[[LabelledScore], float]) -> tuple[CorrectedMean, float]:
+        return correct_mean(answers, {name: score_of(one) for name, one in scores.items()})
+
+    mean, weight = corrected(lambda one: one.middle)
     low = high = mean
     if any(one.low != one.high for one in scores.values()):
-        low, _ = correct_mean(answers, {name: one.low for name, one in scores.items()})
-        high, _ = correct_mean(answers, {name: one.high for name, one in scores.items()})
+        low, _ = corrected(lambda one: one.low)
+        high, _ = corrected(lambda one: one.high)
     changes: dict[str, list[float]] = defaultdict(list)
     for (task, _), one in scores.items():
         changes[task].append(WRONG_LABELS * one.if_all_wrong)

@@ -6,7 +6,7 @@ import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from statistics import fmean, pstdev, variance
+from statistics import fmean, pstdev
 from typing import get_args
 
 from mind2web2.analysis.sampled_metrics import (
@@ -46,7 +46,7 @@ from mind2web2.statistics.uncertainty import (
     rounded,
     student_quantile,
 )
-from mind2web2.statistics.variance import VarianceFigures, nested_variance
+from mind2web2.statistics.variance import VarianceFigures, nested_variance, pooled_variance
 
 # Digits after the point as published (file-layouts.md).
 _SCORE_DIGITS = 6
@@ -272,13 +272,12 @@ def _these_tasks(grid: ScoreGrid) -> TheseTasks | None:
     by_task: dict[str, list[float]] = {}
     for (task, _), score in grid.scores.items():
         by_task.setdefault(task, []).append(score)
-    degrees = sum(len(scores) - 1 for scores in by_task.values())
+    degrees = len(grid.scores) - len(by_task)
     if degrees < MIN_TASKS - 1:
         return None
     # Tasks with one answer vary like the others.
-    several = [scores for scores in by_task.values() if len(scores) > 1]
-    squares = sum(variance(scores) * (len(scores) - 1) for scores in several)
-    of_answer = squares / degrees
+    of_answer = pooled_variance(list(by_task.values()))
+    assert of_answer is not None, "some tasks have several answers"
     shares = sum(1 / len(scores) for scores in by_task.values())
     of_mean = of_answer * shares / len(by_task) ** 2
     reach = student_quantile((1 + LEVEL) / 2, degrees) * math.sqrt(of_mean)

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
 from pydantic import ValidationError
 
-from mind2web2.analysis.audited import AuditedAnswer, audited_answers, cells_by_task
+from mind2web2.analysis.audited import (
+    AuditedAnswer,
+    audited_answers,
+    cells_by_task,
+    judged_leaves,
+)
 from mind2web2.analysis.correction import Correction, NoCorrection, basis_of, correct_mean
 from mind2web2.analysis.correction_record import SAMPLE_NAME
-from mind2web2.analysis.labels import LeafName
 from mind2web2.analysis.sample_basis import AnswerName, SampledFrom, difference, listed_differences
 from mind2web2.results.stored_results import latest_results, write_file
 from mind2web2.utils.files import read_regular_file
@@ -100,7 +104,7 @@ def correction_by_sample(
         low=mean,
         high=mean,
         weight=weight,
-        cells=cells_by_task(answers, _passes(strong.values())),
+        cells=cells_by_task(answers, judged_leaves(strong.values())),
     )
 
 
@@ -129,24 +133,15 @@ def _not_random(
     return f"by {record.judge}, {outdated}: evaluate results that are out of date, then"
 
 
-def _passes(answers: Iterable[AuditedAnswer]) -> dict[LeafName, float]:
-    """Return the verdicts on the leaves that were judged."""
-    leaves = (leaf for one in answers for leaf in one.leaves if not leaf.is_skipped)
-    return {leaf.name: float(leaf.passed) for leaf in leaves}
-
-
 def cost_of_sample(folder: Path, agent: str, names: Collection[AnswerName]) -> float | None:
     """Return what a judge's results of some answers have cost in dollars.
 
     The cost is ``None`` where it is unknown.
     """
-    usages = [
-        result.content.judge_usage
+    costs = [
+        result.content.cost_usd
         for task, answer, result in latest_results(folder, agent)
         if (task, answer.removesuffix(".md")) in names
     ]
-    costs = [None if usage is None else usage.cost_usd for usage in usages]
     known = [cost for cost in costs if cost is not None]
-    if known and len(known) == len(costs):
-        return sum(known)
-    return None
+    return sum(known) if known and len(known) == len(costs) else None

@@ -13,7 +13,7 @@ from typing import Self
 from pydantic import BaseModel, ConfigDict
 
 from mind2web2.analysis.audited import AuditedAnswer, audited_answers
-from mind2web2.analysis.correction import Correction, NoCorrection
+from mind2web2.analysis.correction import Correction, NoCorrection, basis_of
 from mind2web2.analysis.correction_record import CorrectionFigures
 from mind2web2.analysis.sample_basis import AnswerName, SampledFrom
 from mind2web2.analysis.sample_correction import (
@@ -197,12 +197,11 @@ class StrongSample:
     def _earlier_record(self) -> SampleRecord | None:
         """Return the record of what an earlier command judged of the same sample."""
         record = read_sample(self.folder / self.agent)
-        if record is None or record.seed != self.seed:
-            return None
-        return record if record.order == tuple(self.order) else None
+        same = (self.seed, tuple(self.order))
+        return record if record is not None and (record.seed, record.order) == same else None
 
     def _write_record(self, size: int) -> None:
-        basis = {one.name: one.basis for one in self._answers()}
+        basis = basis_of(self._answers())
         population = SampledFrom(
             order=tuple(self.order), basis=tuple(basis.get(name) for name in self.order)
         )

@@ -219,6 +219,11 @@ class ResultFile(BaseModel):
         except ValidationError:
             return None
 
+    @property
+    def cost_usd(self) -> float | None:
+        """Return what the judge's replies cost, ``None`` where that is unknown."""
+        return None if self.judge_usage is None else self.judge_usage.cost_usd
+
     # The rubric
 
     @cached_property

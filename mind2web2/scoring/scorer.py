@@ -112,8 +112,7 @@ class Score:
 
         ``None`` where it is unknown.
         """
-        usage = ResultFile.of(self.result).judge_usage
-        return None if usage is None else usage.cost_usd
+        return ResultFile.of(self.result).cost_usd
 
 
 @dataclass(frozen=True, slots=True)

@@ -145,16 +145,17 @@ def corrected_difference(first: CorrectedMean, second: CorrectedMean) -> Correct
     """
     if first.by_task.keys() != second.by_task.keys():
         raise ValueError("the tasks differ")
+    raw = second.raw - first.raw
+    if not (first.is_enough and second.is_enough):
+        return CorrectedDifference(raw, None, None, None)
     by_task = [second.by_task[task] - value for task, value in first.by_task.items()]
     value = fmean(by_task)
-    is_enough = first.is_enough and second.is_enough
     below = math.hypot(second.reach[0], first.reach[1])
     above = math.hypot(second.reach[1], first.reach[0])
-    these = Interval(max(-1.0, value - below), min(1.0, value + above)) if is_enough else None
+    these = Interval(max(-1.0, value - below), min(1.0, value + above))
     large = None
-    if is_enough and len(by_task) >= MIN_TASKS:
+    if len(by_task) >= MIN_TASKS:
         error = math.hypot(first.standard_error, second.standard_error)
         less, more = _with_choice_of_tasks(by_task, (below, above), error)
         large = Interval(max(-1.0, value - less), min(1.0, value + more))
-    shown = value if is_enough else None
-    return CorrectedDifference(second.raw - first.raw, shown, these, large)
+    return CorrectedDifference(raw, value, these, large)

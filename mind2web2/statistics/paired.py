@@ -20,7 +20,7 @@ import math
 import operator
 import random
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from statistics import NormalDist, fmean
@@ -63,11 +63,15 @@ class Estimate:
 
     def __str__(self) -> str:
         """Return a share in words, such as ``60% (44% to 75%)``."""
+        return self.in_words(percent, "an unknown share")
+
+    def in_words(self, shown: Callable[[float], str], unknown: str) -> str:
+        """Return the figure and its interval, each value as ``shown`` writes it."""
         if self.value is None:
-            return "an unknown share"
+            return unknown
         if self.low is None or self.high is None:
-            return percent(self.value)
-        return f"{percent(self.value)} ({percent(self.low)} to {percent(self.high)})"
+            return shown(self.value)
+        return f"{shown(self.value)} ({shown(self.low)} to {shown(self.high)})"
 
     @classmethod
     def of_share(cls, hits: float, items: float) -> Estimate:

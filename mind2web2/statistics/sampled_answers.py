@@ -16,6 +16,7 @@ from mind2web2.statistics.uncertainty import (
     student_quantile,
     wilson,
 )
+from mind2web2.statistics.variance import pooled_variance
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,16 +212,13 @@ def _error_of_rest(
     variance_of_tasks = variance(map(fmean, rest.values()))
     spread = variance_of_tasks * (len(rest) - 1) / degrees
     squared = unsampled * spread / len(rest)
-    repeated = [values for values in rest.values() if len(values) > 1]
-    within_degrees = sum(len(values) - 1 for values in repeated)
+    within_degrees = drawn - len(rest)
     if len(rest) < len(cheap) or within_degrees < _ENOUGH_DEGREES:
         return squared, degrees
     # Every task is in the sample, and only the choice among its answers is random. Few answers
     # differ, so that this estimate is often too small: half of its advantage is given away.
-    squares_within = []
-    for values in repeated:
-        squares_within.append(variance(values) * (len(values) - 1))
-    within = sum(squares_within) / within_degrees
+    within = pooled_variance(list(rest.values()))
+    assert within is not None, "some tasks have several answers"
     # Each task's unsampled answers leave this open (the finite population correction).
     left_open = []
     for task, scores in rest.items():

@@ -82,7 +82,7 @@ def nested_variance(
     if len(scores) < 2:
         return None
     judgments_of_answers = [judged for runs in scores for judged in runs]
-    of_judgment = _within(judgments_of_answers)
+    of_judgment = pooled_variance(judgments_of_answers)
     answers = []
     # The part of each answer's variance that its judgments add.
     noise = []
@@ -106,7 +106,7 @@ def _of_run(answers: Sequence[Sequence[float]], noise: Sequence[Sequence[float]]
 
     ``None`` without tasks of several runs.
     """
-    of_answer = _within(answers)
+    of_answer = pooled_variance(answers)
     if of_answer is None:
         return None
     explained = 0.0
@@ -119,7 +119,7 @@ def _of_run(answers: Sequence[Sequence[float]], noise: Sequence[Sequence[float]]
     return max(0.0, of_answer - explained / degrees)
 
 
-def _within(groups: Sequence[Sequence[float]]) -> float | None:
+def pooled_variance(groups: Sequence[Sequence[float]]) -> float | None:
     """Return the pooled variance within groups, ``None`` where each has a single value."""
     squares = 0.0
     degrees = 0

@@ -372,7 +372,7 @@ def _is_turned(leaf: WrittenNode, low: PolicyRun, high: PolicyRun) -> bool:
 
 
 def _words(name: str) -> list[str]:
-    return [word for word in re.split(r"[_\W\d]+", name.lower()) if word]
+    return list(filter(None, re.split(r"[_\W\d]+", name.lower())))
 
 
 async def _other_items(variants: Variants) -> list[Finding]:

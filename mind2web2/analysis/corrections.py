@@ -41,7 +41,7 @@ def correction_of(
         return None
     attempts = [correction_by_labels(answers, roots.audits, agent)]
     attempts += [correction_by_sample(answers, folder, agent) for folder in samples]
-    known = [one for one in attempts if one is not None]
+    known: list[Correction | NoCorrection] = list(filter(None, attempts))
     return min(known, key=_rank, default=None)
 
 

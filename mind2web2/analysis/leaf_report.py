@@ -145,7 +145,7 @@ def _row(
     for each, verdict in zip(results, verdicts, strict=True):
         if verdict is not None:
             by_agent[each.agent].append(verdict)
-    first = next(leaf for leaf in column if leaf is not None)
+    first = next(filter(None, column))
     skipped = sum(leaf is not None and leaf.verdict.status == "skipped" for leaf in column)
     return LeafRow(
         task_id,

@@ -56,7 +56,7 @@ class _Stretch:
 def words_of(page: pypdfium2.PdfPage) -> PageWords:
     """Return a page's text without its hidden parts."""
     text_page = page.get_textpage()
-    suspects = [stretch for stretch in _stretches(text_page) if stretch is not None]
+    suspects = list(filter(None, _stretches(text_page)))
     hidden = _unseen(page, suspects) if suspects else []
     if not hidden:
         return PageWords(text_page.get_text_bounded())

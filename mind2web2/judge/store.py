@@ -184,7 +184,7 @@ class JudgmentStore:
         """Return the stored judgments that have the keys and endpoints of these."""
         asked = [(each.key, each.endpoint) for each in judgments]
         stored = self._in_thread(lambda: [self._select(*question) for question in asked])
-        return [each for each in stored if each is not None]
+        return list(filter(None, stored))
 
     def of_task(self, task_id: str) -> list[Judgment]:
         """Return the judgments on the answers to a task."""

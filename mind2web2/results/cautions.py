@@ -78,7 +78,7 @@ def cautions(results: Sequence[CautionFacts]) -> list[str]:
         _downloads_line(results),
         *_fault_lines(results),
     ]
-    return [line for line in lines if line]
+    return list(filter(None, lines))
 
 
 def _unavailable_line(results: Sequence[CautionFacts]) -> str | None:

@@ -229,8 +229,7 @@ class ResultFile(BaseModel):
     @cached_property
     def trees(self) -> tuple[WrittenNode, ...]:
         """Return the rubric trees; a script may return none, or several."""
-        trees = (read_tree(tree) for tree in self.tree_documents())
-        return tuple(tree for tree in trees if tree is not None)
+        return tuple(filter(None, map(read_tree, self.tree_documents())))
 
     def tree_documents(self) -> list[JsonObject]:
         """Return the rubric trees as JSON, as the script gave them."""

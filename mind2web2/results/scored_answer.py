@@ -146,7 +146,7 @@ def result_facts(result: ResultFile) -> ResultFacts:
         is_off_tree=result.other_score_by_tree is not None,
         is_flagged=bool(result.answer_flags),
         claims=tuple(claim_facts(leaf) for leaf in leaves if is_claim(leaf)),
-        extractions=tuple(found for found in reservations if found),
+        extractions=tuple(filter(None, reservations)),
     )
     made_from = result.provenance
     if made_from is None:

@@ -377,7 +377,7 @@ class _Checks:
             yield from self._limit_faults(node.limit, (*place, "limit"), inside)
 
     def _limit_faults(self, limit: Limit, place: Place, inside: str | None) -> Iterator[_Fault]:
-        given = [each for each in (limit.field, limit.sum_of, limit.count_of) if each]
+        given = list(filter(None, (limit.field, limit.sum_of, limit.count_of)))
         count_of = limit.count_of
         yield from _those_that_hold(
             place,

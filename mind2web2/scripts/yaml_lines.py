@@ -210,7 +210,7 @@ def _yaml_problem(error: yaml.MarkedYAMLError) -> Problem:
     mark = noticed = error.problem_mark or error.context_mark
     if error.context_mark is not None and _BEGUN.search(error.context or ""):
         mark = error.context_mark
-    reason = " ".join(part for part in (error.context, error.problem) if part)
+    reason = " ".join(filter(None, (error.context, error.problem)))
     cure = next(
         (cure for sign, cure in _CURES if sign in reason),
         "check quotes and indentation",

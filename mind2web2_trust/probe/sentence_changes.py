@@ -39,8 +39,7 @@ _OTHER_NEGATION = re.compile(r"\b(?:no|never|none|without|neither|nor|hardly)\b"
 
 def change_negation(page: JudgedPage, random: Random) -> Change | Discarded | None:  # noqa: ARG001 (each sentence has one form)
     """Negate each sentence that may support the claim, or take its negation away."""
-    quoted = [_negation(page, sentence) for sentence in page.quoted]
-    edits = [edit for edit in quoted if edit is not None]
+    edits = list(filter(None, (_negation(page, sentence) for sentence in page.quoted)))
     if len(edits) != 1:
         # One edit of several sentences would leave another one that may say it.
         return None
@@ -160,8 +159,7 @@ def _is_of_sibling(page: JudgedPage, text: str) -> bool:
 def _kind_words(text: str, name: Fact) -> list[str]:
     """Return the words that may say what a name is of: its last one, and the one behind it."""
     behind = first_content_word(text[name.end :])
-    words = [*name.value.split()[1:][-1:], behind]
-    return [word for word in words if word is not None]
+    return list(filter(None, (*name.value.split()[1:][-1:], behind)))
 
 
 def _is_about_claim(page: JudgedPage, fact: Fact) -> bool:

@@ -140,7 +140,7 @@ class Pair:
     @property
     def sides(self) -> list[Material]:
         """Return what there is of both."""
-        return [side for side in (self.first, self.second) if side is not None]
+        return list(filter(None, (self.first, self.second)))
 
     @cached_property
     def causes(self) -> Sequence[Cause]:

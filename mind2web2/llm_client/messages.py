@@ -58,12 +58,8 @@ def with_content_as_text(messages: Sequence[CheckedMessage]) -> list[CheckedMess
     """Return the messages with a string as their content, apart from those with images."""
     changed: list[CheckedMessage] = []
     for message in messages:
-        content = message["content"]
-        if isinstance(content, str):
-            changed.append(message)
-            continue
-        texts = [part["text"] for part in content if part["type"] == "text"]
-        has_images = len(texts) < len(content)
+        texts = list(text_of([message]))
+        has_images = len(texts) < len(parts_of(message["content"]))
         changed.append(message if has_images else {**message, "content": "\n".join(texts)})
     return changed
 
@@ -74,21 +70,22 @@ def in_turns(messages: Sequence[CheckedMessage]) -> list[CheckedMessage]:
     for message in messages:
         role: Role = "assistant" if message["role"] == "assistant" else "user"
         if turns and turns[-1]["role"] == role:
-            parts = [*_parts(turns.pop()["content"]), *_parts(message["content"])]
+            parts = [*parts_of(turns.pop()["content"]), *parts_of(message["content"])]
             turns.append({"role": role, "content": parts})
         else:
             turns.append({**message, "role": role})
     return turns
 
 
-def _parts(content: str | list[TextPart | ImagePart]) -> list[TextPart | ImagePart]:
+def parts_of(content: str | list[TextPart | ImagePart]) -> list[TextPart | ImagePart]:
+    """Return a message's content as a list of its parts."""
     return [{"type": "text", "text": content}] if isinstance(content, str) else content
 
 
 def text_of(messages: Sequence[CheckedMessage]) -> Iterator[str]:
     """Yield all texts."""
     for message in messages:
-        for part in _parts(message["content"]):
+        for part in parts_of(message["content"]):
             if part["type"] == "text":
                 yield part["text"]
 

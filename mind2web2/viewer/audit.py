@@ -166,8 +166,7 @@ class AuditSession:
         if name not in self._leaves:
             raise NoSuchResultError(f"the audit has no leaf {'/'.join(name)}")
         key = AnswerKey(self._settings.agent, name.task, name.answer)
-        result = self._catalog.result(key)
-        for tree in () if result is None else result.content.trees:
+        for tree in self._catalog.content(key).trees:
             for node in tree.leaves():
                 if node.id == name.leaf and node.evidence is not None:
                     return self._leaves[name], tree, node.evidence

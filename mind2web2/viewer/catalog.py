@@ -238,7 +238,7 @@ class Catalog:
     def answer_with(self, key: AnswerKey, stored: LoadedResult | None) -> Json:
         """Return one answer with a result of it, as ``answer`` does."""
         answer = self._find(key)
-        result = ResultFile() if stored is None else stored.content
+        result = _content(stored)
         text = self.answer_text(key)
         doubts = leaf_doubts(self._agent_read(key.agent).changed_pages, key, result)
         return {
@@ -265,13 +265,18 @@ class Catalog:
         path = answer_dir(self.paths.eval_results_root, key.agent, key.task, name) / name
         if not path.is_file():
             path = self.paths.answers_root / key.agent / key.task / name
-        content = read_regular_file(path) if path.is_file() else None
-        return None if content is None else content.decode("utf-8", "replace")
+        if not path.is_file():
+            return None
+        return read_regular_file(path).decode("utf-8", "replace")
 
     def result(self, key: AnswerKey) -> LoadedResult | None:
         """Return an answer's newest result."""
         self._check(key)
         return latest_result(self._folder(key))
+
+    def content(self, key: AnswerKey) -> ResultFile:
+        """Return the content of that result, empty where there is none."""
+        return _content(self.result(key))
 
     def _folder(self, key: AnswerKey) -> Path:
         return answer_results_dir(
@@ -376,6 +381,10 @@ class Catalog:
         }
 
 
+def _content(stored: LoadedResult | None) -> ResultFile:
+    return ResultFile() if stored is None else stored.content
+
+
 def _claim_rows(
     key: AnswerKey, result: ResultFile, doubts: Mapping[str, list[str]]
 ) -> Iterator[list[Any]]:
@@ -384,8 +393,7 @@ def _claim_rows(
         if tree.children:
             yield [*place, "", tree.status, tree.desc]
         for leaf in tree.leaves():
-            claim = None if leaf.evidence is None else leaf.evidence.claim
-            row = [*place, leaf.id, leaf.status, claim or leaf.desc]
+            row = [*place, leaf.id, leaf.status, leaf.grounds.claim or leaf.desc]
             yield [*row, doubts[leaf.id]] if leaf.id in doubts else row
 
 

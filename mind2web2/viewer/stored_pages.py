@@ -14,6 +14,7 @@ from mind2web2.capture.models import CaptureRecord
 from mind2web2.errors import CaptureError
 from mind2web2.judge.judgment import judgment_key
 from mind2web2.llm_client.chat import ChatRequest, Message
+from mind2web2.llm_client.messages import parts_of
 from mind2web2.pages.cache import CacheFileSys
 from mind2web2.pages.cited_pages import AgentCache
 from mind2web2.pages.library import PageLibrary, PageRequest
@@ -113,8 +114,7 @@ class StoredPages:
             NoSuchResultError: no vote of the answer has this judgment.
             CaptureError: the page is gone.
         """
-        result = catalog.result(key)
-        content = ResultFile() if result is None else result.content
+        content = catalog.content(key)
         for task, evidence, check, vote in _votes(content):
             if vote.judgment != judgment:
                 continue
@@ -198,8 +198,7 @@ def _key_now(result: ResultFile, messages: list[Message], trial: int) -> str | N
 
 def _describe_message(message: Message) -> Json:
     """Return a message with its texts, and the size of each image."""
-    content: Any = message["content"]
-    parts: list[Any] = [{"type": "text", "text": content}] if isinstance(content, str) else content
+    parts: list[Any] = parts_of(message["content"])
     return {
         "role": message["role"],
         "parts": [

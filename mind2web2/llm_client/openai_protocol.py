@@ -268,7 +268,7 @@ def _parameters(wire: WireRequest) -> Parameters:
             "type": "json_schema",
             "json_schema": json_schema,
         }
-    if wire.schema is not None and wire.mode is OutputMode.JSON:
+    if wire.mode is OutputMode.JSON:
         parameters["response_format"] = {"type": "json_object"}
     return parameters
 

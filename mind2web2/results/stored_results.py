@@ -76,10 +76,9 @@ def latest_result(folder: Path) -> LoadedResult | None:
     answer or script.
     """
     newest = newest_result_name(folder)
-    return None if newest is None else _load(folder / newest)
-
-
-def _load(path: Path) -> LoadedResult | None:
+    if newest is None:
+        return None
+    path = folder / newest
     return _loaded(path, result_state(path))
 
 

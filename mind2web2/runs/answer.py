@@ -280,8 +280,7 @@ async def evaluate_answer(job: AnswerJob, run: RunParts) -> AnswerOutcome | None
 
 
 def _earlier_result(folder: Path) -> EarlierResult:
-    name = newest_result_name(folder)
-    return EarlierResult(name, None if name is None else latest_result(folder))
+    return EarlierResult(newest_result_name(folder), latest_result(folder))
 
 
 def _why_not(earlier: EarlierResult, job: AnswerJob, text: str, run: RunParts) -> str | None:

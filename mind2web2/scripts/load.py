@@ -167,8 +167,7 @@ def _new_module(path: Path) -> ModuleType:
     identifier = re.sub(r"\W", "_", path.stem)
     name = f"{MODULE_PREFIX}{next(_load_numbers)}_{identifier}"
     spec = spec_from_file_location(name, path, loader=SourceFileLoader(name, str(path)))
-    if spec is None:
-        raise EvalScriptError(f"eval script {path} cannot be imported: its path gives no module")
+    assert spec is not None, "a loader is given"
     module = module_from_spec(spec)
     vars(module).update(NAMES)
     return module

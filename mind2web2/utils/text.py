@@ -40,22 +40,18 @@ def fixed(value: float, digits: int) -> str:
     return str(Decimal(value).quantize(Decimal(1).scaleb(-digits), ROUND_HALF_UP))
 
 
-def number(value: object, *, is_difference: bool = False) -> str:
+def number(value: float | None, *, is_difference: bool = False) -> str:
     """Return a score or share as tables have it, such as ``0.60``.
 
     Exact ones and zeros are ``1`` and ``0``.
-
-    A value of another type, as in a damaged file, is unchanged.
 
     Args:
         is_difference: of two scores, which has a sign, such as ``+0.05``.
     """
     if value is None:
         return "-"
-    if is_difference and isinstance(value, int | float):
+    if is_difference:
         return _signed(value, 2)
-    if not isinstance(value, int | float):
-        return str(value)
     return str(int(value)) if value in (0, 1) else fixed(value, 2)
 
 

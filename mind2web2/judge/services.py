@@ -28,12 +28,12 @@ async def answer_service(
     key = _key(request)
     async with judge.turn_of(key):
         stored = await judge.stored(key, request.service)
-        if stored is None and judge.is_replay:
-            raise JudgmentMissingError(
-                f"no stored answer to {request.in_words()} ({source[0]}/{source[1]}); evaluate "
-                "with a judge instead of --llm_provider replay"
-            )
         if stored is None:
+            if judge.is_replay:
+                raise JudgmentMissingError(
+                    f"no stored answer to {request.in_words()} ({source[0]}/{source[1]}); evaluate "
+                    "with a judge instead of --llm_provider replay"
+                )
             answer = json.dumps(await ask(), sort_keys=True)
             stored = await judge.keep(_as_judgment(request, key, answer, source), None)
     record = ServiceAnswer(request=request.in_words(), key=key, sha256=text_sha256(stored.text))

@@ -218,10 +218,9 @@ def endpoint_of(provider: str, base_url: str | None = None) -> str | None:
     Raises:
         UsageError: the address is invalid.
     """
-    if provider == OPENAI.provider:
-        return named_endpoint(provider, OPENAI.address(base_url))
-    if provider == "azure_openai":
-        return named_endpoint(provider, azure_address(base_url))
+    addresses = {OPENAI.provider: OPENAI.address, "azure_openai": azure_address}
+    if provider in addresses:
+        return named_endpoint(provider, addresses[provider](base_url))
     plugin: Any = load_part("judges", provider)
     return None if plugin is None else plugin.endpoint(base_url)
 

@@ -49,29 +49,30 @@ class HashedText(str):
     @property
     def json_pieces(self) -> tuple[bytes, ...]:
         """Return the text as a JSON string in UTF-8, which is the pieces joined."""
-        if self._json is None and not self._is_plain:
-            self._encode()
+        escaped = self._escaped()
         # Images, a megabyte each, are not kept twice: without anything to escape, encoding is
         # copying.
-        return (b'"', self.encode(), b'"') if self._json is None else (self._json,)
+        return (b'"', self.encode(), b'"') if escaped is None else (escaped,)
 
     @property
     def json_bytes(self) -> int:
         """Return the length of the JSON string."""
-        if self._json is None and not self._is_plain:
-            self._encode()
-        return len(self) + 2 if self._json is None else len(self._json)
+        escaped = self._escaped()
+        return len(self) + 2 if escaped is None else len(escaped)
 
     @property
     def memory_bytes(self) -> int:
         """Return how much memory the text and its prepared forms take."""
         return self.__sizeof__() + len(self._json or b"")
 
-    def _encode(self) -> None:
-        encoded = json.dumps(self, ensure_ascii=False).encode()
-        self._is_plain = self.isascii() and len(encoded) == len(self) + 2
-        if not self._is_plain:
-            self._json = encoded
+    def _escaped(self) -> bytes | None:
+        """Return the JSON string, ``None`` where it is the text itself within quotes."""
+        if self._json is None and not self._is_plain:
+            encoded = json.dumps(self, ensure_ascii=False).encode()
+            self._is_plain = self.isascii() and len(encoded) == len(self) + 2
+            if not self._is_plain:
+                self._json = encoded
+        return self._json
 
 
 class Block(NamedTuple):

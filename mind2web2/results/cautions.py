@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from mind2web2.results.result_file import ResultFile
@@ -82,13 +82,13 @@ def cautions(results: Sequence[CautionFacts]) -> list[str]:
 
 
 def _unavailable_line(results: Sequence[CautionFacts]) -> str | None:
-    judged = {(one.task_id, url) for one in results for url in one.unavailable}
-    read = {(one.task_id, url) for one in results for url in one.unread}
-    refused = {(one.task_id, url) for one in results for url in one.refused_pages}
+    judged = _with_tasks(results, lambda one: one.unavailable)
+    read = _with_tasks(results, lambda one: one.unread)
+    refused = _with_tasks(results, lambda one: one.refused_pages)
     pages = judged | read
     if not pages:
         return None
-    tasks = _by_name(Counter(task for task, _ in pages))
+    tasks = _by_task(pages)
     parts = [f"{counted(len(pages), 'cited page')} unavailable ({tasks})"]
     parts += ["claims on them are not supported"] if judged else []
 
@@ -108,10 +108,10 @@ def _partly_shown_line(results: Iterable[CautionFacts]) -> str | None:
 
 
 def _downloads_line(results: Iterable[CautionFacts]) -> str | None:
-    files = {(result.task_id, url) for result in results for url in result.refused_downloads}
+    files = _with_tasks(results, lambda one: one.refused_downloads)
     if not files:
         return None
-    tasks = _by_name(Counter(task for task, _ in files))
+    tasks = _by_task(files)
     return f"scripts could not download files: {len(files)} ({tasks}), {_ON_PRIVATE_NETWORK}"
 
 
@@ -125,7 +125,15 @@ def _fault_lines(results: Iterable[CautionFacts]) -> Iterator[str]:
         yield f"{fault} ({name_list(names)})"
 
 
-def _by_name(amounts: Counter[str]) -> str:
+def _with_tasks(
+    results: Iterable[CautionFacts], addresses_of: Callable[[CautionFacts], Iterable[str]]
+) -> set[tuple[str, str]]:
+    """Return the addresses that results have, each with its task."""
+    return {(one.task_id, url) for one in results for url in addresses_of(one)}
+
+
+def _by_task(addresses: Iterable[tuple[str, str]]) -> str:
+    amounts = Counter(task for task, _ in addresses)
     return ", ".join(f"{name} {amounts[name]}" for name in sorted(amounts, key=natural_key))
 
 

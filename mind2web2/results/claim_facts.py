@@ -10,6 +10,7 @@ from mind2web2.rubric.verdicts import (
     Evidence,
     ExtractionRecord,
     PageCheck,
+    PageShown,
     QuoteMatch,
 )
 from mind2web2.rubric.written_tree import WrittenNode
@@ -85,10 +86,17 @@ def _reservations(evidence: Evidence) -> set[Reservation]:
     if evidence.flags:
         reservations.add("flagged")
     for check in _decisive(evidence.pages):
-        if check.shown.troubles:
-            reservations.add("suspect_page")
-        if check.shown.flags:
-            reservations.add("flagged")
+        reservations |= _of_page(check.shown)
+    return reservations
+
+
+def _of_page(shown: PageShown) -> set[Reservation]:
+    """Return the reservations about what the judge was shown of a page."""
+    reservations: set[Reservation] = set()
+    if shown.troubles:
+        reservations.add("suspect_page")
+    if shown.flags:
+        reservations.add("flagged")
     return reservations
 
 
@@ -100,13 +108,9 @@ def _decisive(checks: Iterable[PageCheck]) -> list[PageCheck]:
 
 def extraction_reservations(record: ExtractionRecord) -> frozenset[Reservation]:
     """Return the reasons not to rely on an extraction."""
-    reservations: set[Reservation] = set()
+    reservations = _of_page(record.shown)
     if record.unavailable:
         reservations.add("page_not_had")
     if record.declined:
         reservations.add("declined")
-    if record.shown.troubles:
-        reservations.add("suspect_page")
-    if record.shown.flags:
-        reservations.add("flagged")
     return frozenset(reservations)

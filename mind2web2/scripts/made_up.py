@@ -76,15 +76,21 @@ class FieldShape:
 def _shapes_of(template: type[BaseModel], above: Path) -> Iterator[FieldShape]:
     for name, info in template.model_fields.items():
         path = (*above, info.alias or name)
-        plain = _plain(info.annotation)
-        is_list = _is_list(plain)
-        inner = _inner(plain) if is_list else plain
-        if isinstance(inner, type) and issubclass(inner, BaseModel) and len(path) < _MAX_DEPTH:
+        inner, is_list, is_group = _parts(info.annotation)
+        if is_group and len(path) < _MAX_DEPTH:
             if is_list:
                 yield FieldShape(path, "list", template=template.__name__)
             yield from _shapes_of(inner, (*path, ITEM) if is_list else path)
         else:
             yield FieldShape(path, _kind(inner, name), _choices(inner), template.__name__)
+
+
+def _parts(annotation: Any) -> tuple[Any, bool, bool]:
+    """Return the type of a field or of its items, if it is a list, and if it holds groups."""
+    plain = _plain(annotation)
+    is_list = (get_origin(plain) or plain) in (list, tuple, set, frozenset)
+    inner = _inner(plain) if is_list else plain
+    return inner, is_list, isinstance(inner, type) and issubclass(inner, BaseModel)
 
 
 def _plain(annotation: Any) -> Any:
@@ -94,10 +100,6 @@ def _plain(annotation: Any) -> Any:
         choices = [each for each in get_args(plain) if each is not type(None)]
         return _plain(choices[0]) if choices else None
     return plain
-
-
-def _is_list(annotation: Any) -> bool:
-    return (get_origin(annotation) or annotation) in (list, tuple, set, frozenset)
 
 
 def _inner(annotation: Any) -> Any:
@@ -166,10 +168,8 @@ def _group(template: type[BaseModel], above: Path, place: _Place, choices: Choic
     values: Values = {}
     for name, info in template.model_fields.items():
         key = info.alias or name
-        path, plain = (*above, key), _plain(info.annotation)
-        is_list = _is_list(plain)
-        inner = _inner(plain) if is_list else plain
-        is_group = isinstance(inner, type) and issubclass(inner, BaseModel)
+        path = (*above, key)
+        inner, is_list, is_group = _parts(info.annotation)
         if is_group and len(path) >= _MAX_DEPTH:
             values[key] = [] if is_list else None
         elif is_group and is_list:
@@ -202,9 +202,11 @@ def _value(shape: FieldShape, place: _Place, given: Sequence[Any] | None) -> Any
     chosen = given[place.index % len(given)] if given else None
     if chosen is not None:
         return chosen
+    if shape.choices:
+        return shape.choices[0]
     fixed: dict[Kind, Any] = {"flag": True, "other": {}}
-    if shape.choices or shape.kind in fixed:
-        return shape.choices[0] if shape.choices else fixed[shape.kind]
+    if shape.kind in fixed:
+        return fixed[shape.kind]
     name = shape.name.lower()
     if shape.kind == "number":
         return next((number for hint, number in _NUMBERS if hint in name), 3) + place.index

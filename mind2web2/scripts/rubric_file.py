@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import (
     AfterValidator,
@@ -52,6 +52,7 @@ _Names = Annotated[
 ]
 
 
+Value = TypeVar("Value")
 _Bound = Annotated[float, Field(allow_inf_nan=False)] | str
 
 
@@ -144,14 +145,16 @@ class Limit(_Part):
     @property
     def days(self) -> dict[str, str]:
         """Return the bounds that are days, by key."""
-        given = {"after": self.after, "before": self.before}
-        return {key: bound for key, bound in given.items() if bound is not None}
+        return _given({"after": self.after, "before": self.before})
 
     @property
     def numbers(self) -> dict[str, float | str]:
         """Return the bounds that are numbers, by key."""
-        given = {"at_least": self.at_least, "at_most": self.at_most}
-        return {key: bound for key, bound in given.items() if bound is not None}
+        return _given({"at_least": self.at_least, "at_most": self.at_most})
+
+
+def _given(bounds: Mapping[str, Value | None]) -> dict[str, Value]:
+    return {key: bound for key, bound in bounds.items() if bound is not None}
 
 
 class Condition(_Part):

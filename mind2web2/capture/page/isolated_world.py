@@ -220,8 +220,7 @@ async def _own_session(page: Page, frame: Frame) -> CDPSession | None:
 
 async def _mark_frames(parent: FrameWorld) -> None:
     try:
-        elements = await _elements_of(parent, await parent.handle("() => globalThis.pageFrames"))
-        nodes = await asyncio.gather(*(_describe(parent, element) for element in elements))
+        _, nodes = await _described(parent, "() => globalThis.pageFrames")
         await parent.evaluate(_MARK_FRAMES, [node.get("frameId") for node in nodes])
     except ScriptError as error:
         log.debug("frames not marked url=%s reason=%s", parent.url, error)
@@ -233,8 +232,7 @@ async def _mark_closed_roots(world: FrameWorld) -> None:
         for _ in range(_MAX_NESTED_ROOTS):
             if not await world.call("suspected_hosts"):
                 return
-            hosts = await _elements_of(world, await world.handle("() => globalThis.suspectedHosts"))
-            nodes = await asyncio.gather(*(_describe(world, host) for host in hosts))
+            hosts, nodes = await _described(world, "() => globalThis.suspectedHosts")
             closed = [
                 (host, root["backendNodeId"])
                 for host, node in zip(hosts, nodes, strict=True)
@@ -267,10 +265,12 @@ async def _mark_root(world: FrameWorld, host: str, root_id: int) -> None:
     )
 
 
-async def _elements_of(world: FrameWorld, array: str) -> list[str]:
-    """Return the remote object ids of an array's elements."""
+async def _described(world: FrameWorld, expression: str) -> tuple[list[str], list[Node]]:
+    """Return the remote object ids of an array's elements, and their nodes."""
+    array = await world.handle(expression)
     reply = await send(world.session, "Runtime.getProperties", objectId=array, ownProperties=True)
-    return [one["value"]["objectId"] for one in reply["result"] if one["name"].isdecimal()]
+    elements = [one["value"]["objectId"] for one in reply["result"] if one["name"].isdecimal()]
+    return elements, await asyncio.gather(*(_describe(world, each) for each in elements))
 
 
 async def _describe(world: FrameWorld, element: str) -> Node:

@@ -168,10 +168,8 @@ class Visit:
         self.page.on("dialog", self._on_dialog)
         self.page.on("crash", self._on_crash)
         self.page.on("requestfailed", self._on_request_failed)
-        if self.settings.cdp_url is None:
-            self.page.context.on("page", self._on_other_page)
-        else:  # the context is the user's, and other tabs in it are none of ours
-            self.page.on("popup", self._on_other_page)
+        source, event = self._other_pages
+        source.on(event, self._on_other_page)
         await self._size.start()
         await self.navigation.start()
         await send(
@@ -182,13 +180,19 @@ class Visit:
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        if self.settings.cdp_url is None:
-            self.page.context.remove_listener("page", self._on_other_page)
-        else:
-            self.page.remove_listener("popup", self._on_other_page)
+        source, event = self._other_pages
+        source.remove_listener(event, self._on_other_page)
         self._lost.cancel()
         await self.navigation.close()
         await end_all(self._background)
+
+    @property
+    def _other_pages(self) -> tuple[Any, str]:
+        """Return what tells of pages that this one opens, and by which event."""
+        if self.settings.cdp_url is None:
+            return self.page.context, "page"
+        # The context is the user's, and other tabs in it are none of ours.
+        return self.page, "popup"
 
     async def open(self, url: str) -> None:
         """Go to the URL and wait until the page is there and has come to rest.

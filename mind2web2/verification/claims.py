@@ -14,7 +14,6 @@ from mind2web2.judge.protocol import QuestionContext
 from mind2web2.llm_client.chat import Message
 from mind2web2.pages.prepared_page import PreparedPage
 from mind2web2.rubric.verdicts import (
-    NO_PAGE_NAMED,
     Evidence,
     PageCheck,
     Vote,
@@ -66,16 +65,13 @@ class ClaimJudging:
     context: EvaluationContext
 
     async def judged(
-        self, verification: Verification, urls: Sequence[str], had_sources: bool
+        self, verification: Verification, urls: Sequence[str]
     ) -> tuple[bool, Evidence]:
         """Return whether the claim is supported, and the evidence.
 
         Args:
-            urls: one a page.
-            had_sources: sources were given; without any, the answer alone is judged.
+            urls: one a page; without any, the answer alone is judged.
         """
-        if not urls and had_sources:
-            return False, evidence_of(verification, "page", reason=NO_PAGE_NAMED)
         num_trials = most_votes(verification.num_trials, self.context.votes)
         verification = replace(verification, num_trials=num_trials)
         if not urls:

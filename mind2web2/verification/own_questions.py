@@ -45,7 +45,7 @@ class OwnQuestions:
     async def judged(self, claim: AskedClaim, _given: Given) -> tuple[bool, Evidence]:
         """Judge a claim."""
         judging = ClaimJudging(self._context)
-        return await judging.judged(claim.verification, claim.urls, claim.had_sources)
+        return await judging.judged(claim.verification, claim.urls)
 
     async def filled(
         self, form: AskedForm, template: type[BaseModel], _given: Given

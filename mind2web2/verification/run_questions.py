@@ -49,14 +49,10 @@ class Verification:
 
 @dataclass(frozen=True)
 class AskedClaim:
-    """A claim and its pages, without any the answer alone.
-
-    ``had_sources``: the script gave sources.
-    """
+    """A claim and its pages, without any the answer alone."""
 
     verification: Verification
     urls: list[str]
-    had_sources: bool
 
 
 @dataclass(frozen=True)

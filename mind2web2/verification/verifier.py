@@ -108,12 +108,8 @@ class Verifier(ScriptAccess):
         with cut_off_noted(self._context.judge, name):
             # All that was started together looks at its gates before one of them is decided.
             await asyncio.sleep(0)
-            reason = blocked_by = None
             if gates and gates[0].undecided is None:
-                blocked_by = encodable(gates[0].id)
-                reason = skip_reason(gates[0].id, gates[0].verdict.status)
-            if reason is not None:
-                return self._skip(verification, leaf, reason, blocked_by)
+                return self._skip(verification, leaf, gates[0])
             pages = pages or _read(sources)
             return await self._judge(verification, leaf, pages, _behind(gates, most_open))
 
@@ -175,7 +171,7 @@ class Verifier(ScriptAccess):
         urls, had_sources = pages
         if had_sources and not urls:
             return False, evidence_of(verification, "page", reason=NO_PAGE_NAMED)
-        claim = AskedClaim(verification, urls, had_sources)
+        claim = AskedClaim(verification, urls)
         return await run.judged(claim, self._context.given(urls))
 
     def _note_pages(self, verification: Verification, evidence: Evidence) -> None:
@@ -202,9 +198,10 @@ class Verifier(ScriptAccess):
         self,
         verification: Verification,
         leaf: VerificationNode,
-        reason: str,
-        blocked_by: str | None,
+        gate: VerificationNode,
     ) -> bool:
+        reason = skip_reason(gate.id, gate.verdict.status)
+        blocked_by = encodable(gate.id)
         evidence = evidence_of(verification, "prerequisite", reason=reason, blocked_by=blocked_by)
         leaf.decide(0.0, "skipped", evidence)
         self.logger.info("verification skipped node=%s reason=%s", verification.node_id, reason)

@@ -166,7 +166,7 @@ class RunService:
     async def judged(self, claim: AskedClaim, given: Given) -> Judged:
         """Judge a claim."""
         judging = ClaimJudging(self._context(given))
-        return await judging.judged(claim.verification, claim.urls, claim.had_sources)
+        return await judging.judged(claim.verification, claim.urls)
 
     @served
     async def filled(self, form: AskedForm, template: SentTemplate, given: Given) -> Filled:

@@ -100,7 +100,7 @@ async def test_a_forged_failure_of_a_check_is_no_judgment(project, name):
 GIVEN = "given={'task': 't', 'answer': 'a', 'evaluator_config': %s}"
 CLAIM = (
     "claim={'verification': {'claim': 'c', 'node_id': None, 'additional_instruction': '',\n"
-    "    'num_trials': %s, 'use_screenshot': False}, 'urls': [], 'had_sources': False}"
+    "    'num_trials': %s, 'use_screenshot': False}, 'urls': []}"
 )
 
 

@@ -116,10 +116,10 @@ def _with_epochs(
 def _score(record: AnswerRecord, result: ResultFile | None) -> Score:
     from inspect_ai.scorer import Score
 
-    if record.score is None or result is None:
-        if record.score is not None:
-            return Score(value=record.score, explanation=record.reason)
+    if record.score is None:
         return Score.unscored(reason="scoring_failed", explanation=record.reason)
+    if result is None:
+        return Score(value=record.score, explanation=record.reason)
     leaves = leaf_records(record.agent, record.task_id, record.answer_name, result)
     metadata = {
         "leaves": [asdict(leaf) for leaf in leaves],

@@ -133,7 +133,7 @@ _ACCOUNT_HEADERS = {
 _FILTERS = re.compile(
     "content_?filter|safety|prohibited_content|blocklist|recitation|spii|sensitive"
 )
-_TRUNCATED = ("length", "max_tokens", "model_length")
+_TRUNCATED = ("length", "max_tokens", "model_length", "model_context_window_exceeded")
 # Where servers put the text of a reply that they take for thinking or for a call of a tool.
 _OTHER_PLACES = ("reasoning_content", "reasoning", "thinking", "tool_calls", "function_call")
 

@@ -207,9 +207,15 @@ def _status_in(body: JsonObject) -> int | None:
     return code if isinstance(code, int) and 400 <= code < 600 else None
 
 
+# Parts of a reply's content with the answer. Those of other types have text as well, such as a
+# draft of the verdict in the reasoning.
+_ANSWER_PARTS = (None, "text", "output_text")
+
+
 def text_of(content: object) -> str:
     """Return the text of a content, which some servers split into parts."""
     if not isinstance(content, str):
-        texts = (part.get("text") for part in mappings(content))
+        parts = mappings(content)
+        texts = (part.get("text") for part in parts if part.get("type") in _ANSWER_PARTS)
         content = "".join(text for text in texts if isinstance(text, str))
     return as_unicode_text(content)

@@ -205,6 +205,17 @@ async def test_an_ambiguous_reply_is_an_error_of_that_reply(quick, body, words):
         await ask(server.url, openai, quick)
 
 
+DRAFT = {"type": "reasoning", "text": '{"reasoning": "r", "result": true}'}
+
+
+async def test_a_draft_in_a_part_with_reasoning_is_no_answer(quick):
+    """Such parts have text, too; a verdict in one has not been given."""
+    content = [DRAFT, {"type": "text", "text": "no"}]
+    body = json.dumps({"choices": [{"message": {"content": content}}]})
+    with LocalHttp(lambda _: Answer(body.encode())) as server:
+        assert (await ask(server.url, openai, quick)).text == "no"
+
+
 CALL = {"type": "tool_use", "input": {"result": True}}
 CLAUDE = [
     ({"content": [CALL, CALL]}, "2 values instead of one"),

@@ -169,13 +169,19 @@ def _strict_alternatives(schema: JsonSchema) -> JsonSchema:
     return {"anyOf": [reference]} if has_siblings else reference
 
 
-_THINKING = "(?:think|thinking|thought|reasoning)"
-# Some models reason before they answer; the server may have consumed the opening tag.
-_THOUGHT = re.compile(f"^.*</{_THINKING}>", re.DOTALL)
-_STILL_THINKING = re.compile(f"<{_THINKING}>")
+# Some models reason before they answer, each family between tags of its own; the server may have
+# consumed the opening one.
+_THINKING = "(?:think|thinking|thought|reasoning|seed:think)"
+_THOUGHT = re.compile(
+    rf"^.*(?:</{_THINKING}>|\[/THINK\]|<\|end_of_thought\|>"
+    r"|<\|channel\|>final(?: <\|constrain\|>json)?<\|message\|>)",
+    re.DOTALL,
+)
+_STILL_THINKING = re.compile(rf"<{_THINKING}>|\[THINK\]|<\|begin_of_thought\|>|<\|channel\|>")
+_JSON_BEGINS = re.compile(r"\{|\[(?!THINK\])")
 # A draft in a fence, within other words, may be taken back: a fence counts if it is the whole
-# reply. Two blocks are not JSON, and lead to a repair.
-_FENCED = re.compile(r"```[\w-]*[ \t]*\n(.*)```", re.DOTALL)
+# reply, and may be left open. Two blocks are not JSON, and lead to a repair.
+_FENCED = re.compile(r"(?:```[\w-]*\s|<answer>)(.*?)(?:```|</answer>)?", re.DOTALL)
 # Half of a character beyond the first plane, which no text can have; a whole one stays.
 _HALF_CHARACTER = re.compile(
     r"(?<!\\)((?:\\\\)*)(?:(\\u[dD][89abAB]..\\u[dD][c-fC-F]..)|\\u[dD][89a-fA-F]..)"
@@ -257,7 +263,7 @@ def json_text(reply: str) -> str:
         InvalidOutputError: the reply ends while the model still reasons.
     """
     text = reply.strip().lstrip("\ufeff")
-    if not text.startswith(("{", "[")):
+    if not _JSON_BEGINS.match(text):
         text = _THOUGHT.sub("", text).strip()
         if _STILL_THINKING.match(text):
             raise InvalidOutputError("the reply was cut off in its thinking")

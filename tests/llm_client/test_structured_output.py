@@ -218,6 +218,15 @@ VALID = '{"reasoning": "r", "result": false}'
         f"the tag was opened by the template</think>\n\n```json\n{VALID}\n```",
         f"<think></think><reasoning>so</reasoning>{VALID}",
         f"\n  {VALID}  \n",
+        f"```json\r\n{VALID}\r\n```",
+        f"```json {VALID} ```",
+        f"```json\n{VALID}",
+        f"<think>so</think>\n<answer>\n{VALID}\n</answer>",
+        f"[THINK]so[/THINK]{VALID}",
+        f"<seed:think>so</seed:think>{VALID}",
+        f"<|begin_of_thought|>so<|end_of_thought|>\n{VALID}",
+        f"<|channel|>analysis<|message|>so<|end|><|start|>assistant<|channel|>final<|message|>{VALID}",
+        f"<|channel|>final <|constrain|>json<|message|>{VALID}",
     ],
 )
 def test_json_is_found_in_its_wrapping(reply):
@@ -270,6 +279,9 @@ def test_a_reply_that_ends_in_its_thinking_was_cut_off():
         f"<think>so</think>\n```json\n{VALID}\n```\nOn reflection, the opposite holds.",
         f"<think>so</think><think>again: ```json\n{VALID}\n```",
         f"<|channel|>analysis<|message|>```json\n{VALID}\n```<|end|>",
+        f"[THINK]{VALID}",
+        f"<answer>{VALID}</answer> or {VALID}",
+        f"{VALID}\n<think>wait",
     ],
 )
 def test_replies_that_do_not_fill_the_template_are_invalid(reply):

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, Protocol, runtime_checkable
 
-from pydantic import AfterValidator, BaseModel
+from pydantic import AfterValidator, BaseModel, BeforeValidator
 
 from mind2web2.pages.prepared_page import PageSettings
 from mind2web2.prompts import NO_INSTRUCTION
@@ -24,9 +24,9 @@ class BinaryEvalResult(BaseModel):
 
     reasoning: str
     result: bool
-    # A client of a script's own gives the two published fields; a verdict without a quote counts as
-    # well.
-    quote: str = ""
+    # A client of a script's own gives the two published fields; a verdict without a quote, or with
+    # null for it, counts as well.
+    quote: Annotated[str, BeforeValidator(lambda quote: quote or "")] = ""
     dispensable_properties: ClassVar[frozenset[str]] = frozenset({"quote"})
 
 

@@ -1,6 +1,7 @@
 """Verifying a claim: whom the judge is asked about, and what decides."""
 
 import asyncio
+import json
 
 import pytest
 from evaluations import OTHER, PAGE, evidence_of, started, stored
@@ -8,6 +9,8 @@ from pydantic import HttpUrl
 from scripted_judge import ScriptedJudge
 
 from mind2web2 import AggregationStrategy, EvaluatorConfig
+from mind2web2.llm_client.chat import Completion
+from mind2web2.llm_client.structured_output import read_reply
 from mind2web2.verification.run_questions import BinaryEvalResult
 from mind2web2.verification.verifier import urls_of
 
@@ -29,6 +32,14 @@ def asked(judge):
 
 
 # Fields of the leaf
+
+
+@pytest.mark.parametrize("quote", [{}, {"quote": ""}, {"quote": None}])
+def test_a_verdict_without_a_quote_counts(quote):
+    """Models that follow the schema in words write null where nothing is to be quoted."""
+    reply = json.dumps({"reasoning": "r", "result": True, **quote})
+    _, verdict = read_reply(Completion(reply), BinaryEvalResult)
+    assert verdict.quote == ""
 
 
 @pytest.mark.parametrize(

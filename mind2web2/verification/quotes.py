@@ -89,9 +89,9 @@ def _verbatim(text: str, quote: str, start: int = 0) -> _Span | None:
     start = text.find(quote, start)
     if start < 0 or not quote:
         return None
-    # Scripts without spaces between words have no such edges.
-    before = r"(?<![0-9A-Za-z])" if _WORD_EDGE.match(quote[0]) else ""
-    after = r"(?![0-9A-Za-z])" if _WORD_EDGE.match(quote[-1]) else ""
+    # Scripts without spaces between words have no such edges. "1,200" has neither "200" nor "1".
+    before = r"(?<![0-9A-Za-z])(?<!\d[.,](?=\d))" if _WORD_EDGE.match(quote[0]) else ""
+    after = r"(?![0-9A-Za-z]|(?<=\d)[.,]\d)" if _WORD_EDGE.match(quote[-1]) else ""
     whole = re.compile(before + re.escape(quote) + after)
     place = whole.search(text, start)
     return None if place is None else _Span(*place.span())
@@ -148,11 +148,16 @@ def _most_alike(folded: str, wanted: str) -> _Span | None:
         end = window.start + alignment.dest_end
         span = _Span(start, end)
         # Another number is another fact, however alike the words are.
-        numbers = set(_NUMBER.findall(folded[start : end + 1]))
-        has_numbers = numbers.issuperset(_NUMBER.findall(wanted))
+        has_numbers = _numbers_at(folded, span).issuperset(_NUMBER.findall(wanted))
         if has_numbers and (best is None or alignment.score > best[0]):
             best = alignment.score, span
     return None if best is None else best[1]
+
+
+def _numbers_at(folded: str, span: _Span) -> set[str]:
+    """Return the numbers in a passage, whole where its edges cut them."""
+    around = _NUMBER.finditer(folded, max(span.start - _PIECE_CHARS, 0), span.end + _PIECE_CHARS)
+    return {each[0] for each in around if each.end() > span.start and each.start() < span.end}
 
 
 def _windows(folded: str, wanted: str) -> Iterator[_Span]:

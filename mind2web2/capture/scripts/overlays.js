@@ -117,7 +117,7 @@ function (step, isFrame, ...given) {
           said.push(`consent banner (${name}): ${choice[0]}, still there`);
         }
       }
-      if (said.length) unlock();
+      if (said.length) { unlock(); sharpen(true); }
       return said;
     },
     // Answer where a page is nothing but the request for consent; the form that this sends may lead on.
@@ -132,6 +132,7 @@ function (step, isFrame, ...given) {
         hideEmptyFrames();
         for (const overlay of overlays()) if (!isAllThereIs(overlay)) clear(overlay);
         unlock();
+        sharpen(state.done.length + state.walls.length > 0);
       }
       return { done: state.done, walls: state.walls, consentWall: isFrame ? null : consentWall() };
     },
@@ -226,7 +227,7 @@ function (step, isFrame, ...given) {
     t.force(element, { ...inFlow, width: "auto" });
     for (const inner of t.queryIn(element, "*")) if (t.styleOf(inner).position === "fixed") t.force(inner, inFlow);
   }
-  // Scrolling and sight come back to a page that a banner had taken them from.
+  // Scrolling comes back to a page that a banner had taken it from.
   function unlock() {
     const scroller = document.scrollingElement ?? t.root;
     for (const element of [t.root, t.body()]) {
@@ -234,9 +235,11 @@ function (step, isFrame, ...given) {
       if (style.position === "fixed") t.force(element, { position: "static", top: "auto", width: "auto" });
       if (/hidden|clip/.test(style.overflowY) && (t.scrollHeight(scroller) > innerHeight + 4 || t.scrollHeight(t.body()) > innerHeight + 4)) t.force(element, { overflow: "visible", height: "auto" });
     }
+  }
+  // Sight as well. What is blurred without anything over the page is for subscribers, unless it is all there is.
+  function sharpen(wasCovered) {
     for (const element of t.queryIn(document, "body, body > *, body > * > *, main, article")) {
-      const style = t.styleOf(element);
-      if (/blur\(/.test(style.filter)) t.force(element, { filter: "none" });
+      if (/blur\(/.test(t.styleOf(element).filter) && (wasCovered || holdsMost(element))) t.force(element, { filter: "none" });
     }
   }
   function consentWall() {

@@ -2,7 +2,9 @@
 function (parts) {
   const { dom } = parts;
   const UNREADABLE_TEXT_PX = 3;
+  const UNREADABLE_BLUR = 1 / 3; // of the font size, as the deviation that filters have; shadows have twice that
   const UNSEEN_OPACITY = 0.05;
+  const UNSEEN_DIFFERENCE = 6; // of 255, in each part of a colour
   const NO_EXTENT_PX = 2;
   const FAR_PX = 900;
   const MAX_ELEMENTS_BEHIND = 50_000;
@@ -11,10 +13,13 @@ function (parts) {
   const SVG = "http://www.w3.org/2000/svg";
   const WHITE = [255, 255, 255];
   const COLOUR = /\b(?:rgba?|hsla?|hwb|lab|lch|oklab|oklch|color)\([^()]*\)/g;
+  const SHADOW = /(\w+\([^()]*\)) \S+ \S+ ([\d.]+)px/g;
   const view = { width: innerWidth, height: innerHeight, x: scrollX, y: scrollY };
   const rootStyles = [dom.root(document), dom.body(document)].filter(Boolean).map((element) => getComputedStyle(element));
-  const cutsOffRight = rootStyles.some((style) => /^(hidden|clip)/.test(style.overflowX));
-  const leftmost = rootStyles[0]?.direction === "rtl" ? view.width - dom.scrollWidth(dom.root(document)) : 0;
+  const cutsOff = rootStyles.some((style) => /^(hidden|clip)/.test(style.overflowX));
+  // The body's direction, where there is one, is the window's, which scrolls to the left then and not to the right.
+  const isLeftward = rootStyles.at(-1)?.direction === "rtl";
+  const leftmost = isLeftward && !cutsOff ? view.width - dom.scrollWidth(dom.root(document)) : 0;
   const range = new Range();
 
   const isEmpty = (box) => box.width === 0 || box.height === 0;
@@ -23,7 +28,7 @@ function (parts) {
   function isOutside(box, isFixed) {
     if (isFixed) return box.right <= 0 || box.bottom <= 0 || box.left >= view.width || box.top >= view.height;
     if (box.right + view.x <= leftmost || box.bottom + view.y <= 0) return true;
-    return cutsOffRight && box.left + view.x >= view.width;
+    return (cutsOff || isLeftward) && box.left + view.x >= view.width;
   }
 
   // `left: -9999px` hides, also in a carousel, where being outside does not.
@@ -77,9 +82,9 @@ function (parts) {
 
   // What decides on an element's content: `inFlow`, `absolute` and `fixed` say what clips content of each kind of
   // position, `isDoubtful` that some box around it has no size or is out of reach, so that each text is to be measured.
-  // `opacity` and `scale` are those of all that is around it together.
+  // `opacity`, `scale` and `blurPx` are those of all that is around it together.
   const start = {
-    inFlow: everything, absolute: everything, fixed: everything, isDoubtful: false, isFixed: false, opacity: 1, scale: 1,
+    inFlow: everything, absolute: everything, fixed: everything, isDoubtful: false, isFixed: false, opacity: 1, scale: 1, blurPx: 0,
   };
 
   // What is left of an element's own paint after its opacity, its filters and its mask.
@@ -95,6 +100,8 @@ function (parts) {
     }
     return left;
   }
+
+  const ownBlurPx = ({ filter }) => [...filter.matchAll(/\bblur\(([\d.e-]+)px\)/g)].reduce((sum, [, px]) => sum + parseFloat(px), 0);
 
   // How much smaller than its font size text in an element is drawn, by all transforms and zooms around it.
   function scaleOf(element, style, box, sight) {
@@ -127,7 +134,9 @@ function (parts) {
     const { position } = style;
     const opacity = sight.opacity * ownOpacity(style);
     if (opacity <= UNSEEN_OPACITY) return null;
-    if (display === "inline" && position === "static") return opacity === sight.opacity ? sight : { ...sight, opacity };
+    const blurPx = sight.blurPx + ownBlurPx(style);
+    const isSeenAlike = opacity === sight.opacity && blurPx === sight.blurPx;
+    if (display === "inline" && position === "static") return isSeenAlike ? sight : { ...sight, opacity, blurPx };
     if (isClippedAway(element, style, position)) return null;
     if (style.backfaceVisibility === "hidden" && isTurnedAway(element, style)) return null;
     const isFixed = sight.isFixed || position === "fixed";
@@ -140,7 +149,7 @@ function (parts) {
       sight.isDoubtful || isEmpty(box) || box.left + view.x < leftmost - FAR_PX || isOutside(box, isFixed);
     let inFlow = own;
     if (!own.isCut) {
-      if (clips) inFlow = { isCut: box.width <= 1 || box.height <= 1, isPane: true };
+      if (clips) inFlow = { isCut: box.width <= UNREADABLE_TEXT_PX || box.height <= UNREADABLE_TEXT_PX, isPane: true };
       if (isDoubtful && inFlow.isPane && isFarAway(style)) inFlow = everything;
     }
     let { absolute, fixed } = sight;
@@ -150,9 +159,8 @@ function (parts) {
       if (isTransformed) fixed = inFlow;
     }
     const isSame = inFlow === sight.inFlow && absolute === sight.absolute && fixed === sight.fixed;
-    const isSeenAlike = opacity === sight.opacity && scale === sight.scale;
-    if (isSame && isSeenAlike && isDoubtful === sight.isDoubtful && isFixed === sight.isFixed) return sight;
-    return { inFlow, absolute, fixed, isDoubtful, isFixed, opacity, scale };
+    if (isSame && isSeenAlike && scale === sight.scale && isDoubtful === sight.isDoubtful && isFixed === sight.isFixed) return sight;
+    return { inFlow, absolute, fixed, isDoubtful, isFixed, opacity, scale, blurPx };
   }
 
   const isRootOrBody = (element) => element === dom.root(document) || element === dom.body(document);
@@ -170,7 +178,8 @@ function (parts) {
   // whether each of its texts is to be measured.
   function showsText(scope) {
     const { element, style, sight } = scope;
-    if (sight.inFlow.isCut || style.visibility !== "visible") return false;
+    if (sight.inFlow.isCut || style.visibility !== "visible" || style.webkitTextSecurity !== "none") return false;
+    if (sight.blurPx > UNREADABLE_BLUR * parseFloat(style.fontSize)) return false;
     scope.isIndentedAway = parseFloat(style.textIndent) < -99;
     if (dom.namespace(element) === SVG) return isDrawn(style.fill, style.fillOpacity) || isDrawn(style.stroke, style.strokeOpacity);
     return parseFloat(style.fontSize) * sight.scale > UNREADABLE_TEXT_PX && !hasNoColour(scope);
@@ -212,15 +221,23 @@ function (parts) {
 
   function hasNoColour(scope) {
     const { style } = scope;
-    const fill = colour(style.webkitTextFillColor);
-    if (fill.alpha <= UNSEEN_OPACITY) {
-      return style.textShadow === "none" && !(parseFloat(style.webkitTextStrokeWidth) > 0) && !takesColourFromBackground(scope);
-    }
-    if (!fill.rgb) return false;
     const behind = backgroundOf(scope);
-    if (behind === null || behind.rgb.some((part, i) => Math.abs(part - fill.rgb[i]) * fill.alpha > 3)) return false;
-    if (style.textShadow !== "none" || parseFloat(style.webkitTextStrokeWidth) > 0 || style.mixBlendMode !== "normal") return false;
-    return !hasOtherBehind(scope, behind.owner);
+    if (paintsOf(style).some((text) => standsOut(colour(text), behind))) return false;
+    if (colour(style.webkitTextFillColor).alpha <= UNSEEN_OPACITY) return !takesColourFromBackground(scope);
+    return style.mixBlendMode === "normal" && !hasOtherBehind(scope, behind.owner);
+  }
+
+  // What a text is painted in: its letters, their outlines, and the shadows that keep the form of a letter.
+  function paintsOf({ fontSize, textShadow, webkitTextFillColor, webkitTextStrokeColor, webkitTextStrokeWidth }) {
+    const outlines = parseFloat(webkitTextStrokeWidth) > 0 ? [webkitTextStrokeColor] : [];
+    const shadows = [...textShadow.matchAll(SHADOW)].filter(([, , blur]) => parseFloat(blur) <= 2 * UNREADABLE_BLUR * parseFloat(fontSize));
+    return [webkitTextFillColor, ...outlines, ...shadows.map(([, paint]) => paint)];
+  }
+
+  // Whether a colour can be told from what is behind it, or either of them is not certain.
+  function standsOut({ rgb, alpha }, behind) {
+    if (alpha <= UNSEEN_OPACITY) return false;
+    return !rgb || !behind || behind.rgb.some((part, i) => Math.abs(part - rgb[i]) * alpha > UNSEEN_DIFFERENCE);
   }
 
   function takesColourFromBackground(scope) {

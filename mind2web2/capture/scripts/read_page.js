@@ -142,7 +142,7 @@ function (parts, maxChars, maxNodes) {
   }
 
   function writeRule(scope) {
-    if (scope.style.visibility !== "visible" || scope.sight.inFlow.isCut) return;
+    if (scope.style.visibility !== "visible" || !visibility.showsBox(dom.box(scope.element), scope.outer.sight)) return;
     writer.breakBlock(2);
     writer.wholeLine("---");
     writer.breakBlock(2);

@@ -103,6 +103,21 @@ async def test_banners_without_a_way_out_are_removed(page):
 
 
 @pytest.mark.parametrize(
+    ("html", "filters"),
+    [
+        (f"<main>{ARTICLE * 9}<p style='filter:blur(8px)'>Paid</p></main>", "blur(8px)"),
+        (f"<article>{ARTICLE * 9}</article><p style='filter:blur(8px)'>Paid</p>", "blur(8px)"),
+        (f"<main style='filter:blur(8px)'>{ARTICLE * 9}<p>Free</p></main>", "none"),
+    ],
+)
+async def test_a_part_that_is_blurred_stays_so(page, html, filters):
+    """A page is sharp again, but not the part that it keeps for subscribers."""
+    loaded, _ = await cleared(page, html)
+    blurred = "document.querySelector('[style]')"
+    assert await loaded.value(f"getComputedStyle({blurred}).filter") == filters
+
+
+@pytest.mark.parametrize(
     ("html", "kept"),
     [
         (

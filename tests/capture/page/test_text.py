@@ -45,6 +45,22 @@ async def test_what_the_eye_cannot_see_is_left_out(page, style):
     assert (await text_of(page, html)).split() == ["before", "after"]
 
 
+@pytest.mark.parametrize(
+    ("page_style", "style", "is_seen"),
+    [
+        ("", "left: -3000px", True),
+        ("", "right: -3000px", False),
+        ("overflow-x: hidden", "left: -3000px", False),
+        ("overflow-x: hidden", "right: -3000px", False),
+    ],
+)
+async def test_a_page_in_arabic_scrolls_to_the_left(page, page_style, style, is_seen):
+    """Nobody gets to what is placed right of it, or left of one that does not scroll."""
+    html = f"<p style='position: absolute; {style}'>aside</p>after"
+    await page.set_content(f"<!doctype html><body dir=rtl style='{page_style}'>{html}")
+    assert ("aside" in (await page_text(page)).text) is is_seen
+
+
 @pytest.mark.parametrize("style", lines("seen_styles"))
 async def test_what_is_styled_but_seen_is_read(page, style):
     """The same properties, as pages use them for show, hide nothing."""

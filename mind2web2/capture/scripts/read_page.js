@@ -15,6 +15,8 @@ function (parts, maxChars, maxNodes) {
   const BOXES = new Set(["inline-block", "inline-flex", "inline-grid", "inline-table"]);
   const INLINE = new Set(["inline", "ruby", "ruby-text", "ruby-base", "ruby-text-container", "math", "contents", ""]);
 
+  const RIGHT_TO_LEFT = /[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefc]/;
+
   const writer = new parts.writer.Writer(maxChars);
   const frameIds = dom.ownMap("frameIds");
   const closedRoots = dom.ownMap("closedRoots");
@@ -58,13 +60,19 @@ function (parts, maxChars, maxNodes) {
     }
     scope.isShown ??= visibility.showsText(scope);
     if (!scope.isShown || !visibility.showsTextNode(node, scope)) return;
-    const text = dom.clean(data);
+    const cleaned = dom.clean(data);
+    const text = isTurnedAround(cleaned, scope.style) ? [...cleaned].reverse().join("") : cleaned;
     if (whiteSpace === "pre-line") {
       text.split("\n").forEach((line, i) => {
         if (i) writer.breakLine();
         writer.text(line, node, scope.isStruck, false);
       });
     } else writer.text(isRaw ? text.replace(/\r\n?/g, "\n") : text, node, scope.isStruck, isRaw);
+  }
+
+  // Shown from its last letter to its first, as pages do with addresses that machines are not to find.
+  function isTurnedAround(text, { direction, unicodeBidi }) {
+    return direction === "rtl" && unicodeBidi.endsWith("override") && !RIGHT_TO_LEFT.test(text);
   }
 
   function writePseudo(element, side, scope) {
@@ -166,6 +174,7 @@ function (parts, maxChars, maxNodes) {
     const leaves = [];
     const edge = edgeOf(name, scope, outer);
     cross(edge);
+    if (name === "tspan" && isLineOfDrawing(element)) writer.breakBlock(1);
     if (scope.isStruck && !outer.isStruck) leaves.push(() => writer.endStruck());
     if (scope.table && outer.table === scope.table) tableParts.enterTablePart(writer, element, name, role, scope, leaves);
     if (tableParts.isTable(name, role, scope.display)) tableParts.enterTable(writer, element, name, role, scope, leaves);
@@ -214,6 +223,12 @@ function (parts, maxChars, maxNodes) {
     const isPlaced = isItem || style.float !== "none" || style.position === "absolute" || style.position === "fixed";
     if (!isPlaced) return { kind: EDGE.none, lines: SPACED.has(name) ? 2 : 1 };
     return { kind: EDGE.item, lines: WORDS.has(name) ? 0 : isItem || !SPACED.has(name) ? 1 : 2 };
+  }
+
+  // A drawing's text goes back to where its first line begins; a kerned letter goes on to a place of its own.
+  function isLineOfDrawing(span) {
+    const begins = dom.attribute(span, "x");
+    return begins !== null && begins === dom.attribute(dom.query(dom.parent(span), "tspan"), "x");
   }
 
   function cross({ kind, lines }) {

@@ -98,7 +98,7 @@ def text_of(data: bytes) -> str:
     with _open_document(data) as document:
         try:
             pages = [
-                document[index].get_textpage().get_text_range()
+                _page(document, index).get_textpage().get_text_range()
                 for index in range(min(len(document), MAX_TEXT_PAGES))
             ]
         except pypdfium2.PdfiumError as error:
@@ -137,7 +137,7 @@ def letters_of(data: bytes) -> PdfLetters:
     with _open_document(data) as document:
         for index in range(min(len(document), MAX_TEXT_PAGES)):
             with contextlib.suppress(pypdfium2.PdfiumError):  # a damaged page has no text
-                page = document[index]
+                page = _page(document, index)
                 texts.append(page.get_textpage().get_text_bounded())
                 missing |= set(_missing_scripts(page))
     text = "".join(map(_clean_text, texts))
@@ -171,6 +171,16 @@ def _missing_scripts(page: pypdfium2.PdfPage) -> tuple[str, ...]:
             is_drawn = is_embedded or raw.FPDFFont_GetGlyphPath(font, ord(letter), 12)
             (drawn if is_drawn else missing)[letter] += count
     return missing_scripts(missing, drawn)
+
+
+def _page(document: pypdfium2.PdfDocument, index: int) -> pypdfium2.PdfPage:
+    """Return a page on which form fields and notes that show are text like the rest."""
+    from pypdfium2 import raw
+
+    page = document[index]
+    raw.FPDFPage_Flatten(page.raw, raw.FLAT_NORMALDISPLAY)
+    page.close()
+    return document[index]
 
 
 @contextlib.contextmanager
@@ -226,7 +236,7 @@ def _render_page(document: pypdfium2.PdfDocument, index: int, settings: RenderSe
     import pypdfium2
 
     try:
-        page = document[index]
+        page = _page(document, index)
         words = words_of(page) if index < settings.max_text_pages else PageWords("")
         image = None
         missing: tuple[str, ...] = ()

@@ -41,7 +41,7 @@ class _Stretch:
     Args:
         text_object: PDFium's handle.
         box_pt: left, bottom, right, top on the page.
-        is_inked: it paints something, in whatever colour.
+        is_light: it paints something, in a colour that may vanish on paper.
         is_tiny: it has letters, and none is large enough to be read.
     """
 
@@ -49,22 +49,22 @@ class _Stretch:
     end: int
     text_object: Any  # ctypes has no type for handles
     box_pt: tuple[float, float, float, float]
-    is_inked: bool
+    is_light: bool
     is_tiny: bool
 
 
 def words_of(page: pypdfium2.PdfPage) -> PageWords:
     """Return a page's text without its hidden parts."""
     text_page = page.get_textpage()
-    suspects = list(filter(None, _stretches(text_page)))
-    hidden = _unseen(page, suspects) if suspects else []
+    stretches = list(filter(None, _stretches(text_page)))
+    hidden = _unseen(page, stretches) if stretches else []
     if not hidden:
         return PageWords(text_page.get_text_bounded())
     return _without(text_page, hidden)
 
 
 def _stretches(text_page: pypdfium2.PdfTextPage) -> Iterator[_Stretch | None]:
-    """Look at each text object once; those that are visible by their colour alone are ``None``."""
+    """Look at each text object once; those that have no size, such as spaces, are ``None``."""
     from pypdfium2 import raw
 
     start, current, handle = 0, 0, None
@@ -76,13 +76,13 @@ def _stretches(text_page: pypdfium2.PdfTextPage) -> Iterator[_Stretch | None]:
         if address in (0, current):
             continue
         if current:
-            yield _suspect(text_page, start, index, handle)
+            yield _stretch(text_page, start, index, handle)
         start, current, handle = index, address, text_object
     if current:
-        yield _suspect(text_page, start, count, handle)
+        yield _stretch(text_page, start, count, handle)
 
 
-def _suspect(
+def _stretch(
     text_page: pypdfium2.PdfTextPage, start: int, end: int, text_object: Any
 ) -> _Stretch | None:
     from pypdfium2 import raw
@@ -94,21 +94,19 @@ def _suspect(
     alpha = ctypes.c_uint()
     is_coloured = raw.FPDFPageObj_GetFillColor(text_object, red, green, blue, alpha)
     grey = (red.value * 299 + green.value * 587 + blue.value * 114) // 1000
-    is_inked = mode not in (
+    is_light = grey >= _LIGHT and mode not in (
         raw.FPDF_TEXTRENDERMODE_INVISIBLE,
         raw.FPDF_TEXTRENDERMODE_CLIP,
     )
     if is_coloured and alpha.value <= _FAINT:
-        is_inked = False
+        is_light = False
     is_tiny = all(_is_tiny(text_page, index) for index in range(start, end))
     # A dot or a dash is small in every font.
     is_tiny = is_tiny and any(map(str.isalnum, _text(text_page, start, end)))
-    if is_inked and grey < _LIGHT and not is_tiny:
-        return None
     box = _box(text_page, start, end)
     if box is None:
         return None
-    return _Stretch(start, end, text_object, box, is_inked, is_tiny)
+    return _Stretch(start, end, text_object, box, is_light, is_tiny)
 
 
 def _is_tiny(text_page: pypdfium2.PdfTextPage, index: int) -> bool:
@@ -131,33 +129,40 @@ def _box(
     return min(lefts), min(bottoms), max(rights), max(tops)
 
 
-def _unseen(page: pypdfium2.PdfPage, suspects: Sequence[_Stretch]) -> list[_Stretch]:
-    """Return the stretches without which the page looks the same."""
+def _unseen(page: pypdfium2.PdfPage, stretches: Sequence[_Stretch]) -> list[_Stretch]:
+    """Return the stretches without which the page looks the same.
+
+    PDFium itself leaves out those outside of the page, such as a printer's marks.
+    """
     from pypdfium2 import raw
 
     with_them = _picture(page)
-    for suspect in suspects:
-        raw.FPDFPageObj_SetIsActive(suspect.text_object, False)
-    without_them = _picture(page)
-    for suspect in suspects:
-        raw.FPDFPageObj_SetIsActive(suspect.text_object, True)
-    return [suspect for suspect in suspects if not _is_seen(suspect, page, with_them, without_them)]
+    light = [stretch for stretch in stretches if stretch.is_light]
+    for stretch in light:
+        raw.FPDFPageObj_SetIsActive(stretch.text_object, False)
+    without_them = _picture(page) if light else with_them
+    for stretch in light:
+        raw.FPDFPageObj_SetIsActive(stretch.text_object, True)
+    unseen = [each for each in stretches if not _is_seen(each, page, with_them, without_them)]
+    is_outside = all(_area_px(each, page, with_them) is None for each in unseen)
+    return [] if is_outside else unseen
 
 
 def _is_seen(
-    suspect: _Stretch,
+    stretch: _Stretch,
     page: pypdfium2.PdfPage,
     picture: Image.Image,
     without: Image.Image,
 ) -> bool:
     from PIL import ImageChops, ImageStat
 
-    area = _area_px(suspect, page, picture)
-    if area is None or suspect.is_tiny:
+    area = _area_px(stretch, page, picture)
+    if area is None or stretch.is_tiny:
         return False
     drawn = picture.crop(area)
-    if not suspect.is_inked:
-        # The text of a scanned page lies over its letters in the scan.
+    if not stretch.is_light:
+        # Dark letters stand out unless something lies over them. The text of a scanned page lies
+        # over its letters in the scan, or under them.
         darkest, lightest = ImageStat.Stat(drawn).extrema[0]
         return lightest - darkest > _SAME_GREY
     difference = ImageChops.difference(drawn, without.crop(area))
@@ -166,23 +171,26 @@ def _is_seen(
 
 
 def _area_px(
-    suspect: _Stretch, page: pypdfium2.PdfPage, picture: Image.Image
+    stretch: _Stretch, page: pypdfium2.PdfPage, picture: Image.Image
 ) -> tuple[int, int, int, int] | None:
-    """Return where a stretch stands in the page's picture; ``None`` outside of it."""
+    """Return where a stretch stands in the page's picture; ``None`` outside of it.
+
+    A pixel around it is the ground of a dash or a box, which fill all of theirs.
+    """
     from pypdfium2 import raw
 
     corners = []
-    left, bottom, right, top = suspect.box_pt
+    left, bottom, right, top = stretch.box_pt
     for x, y in ((left, bottom), (right, top)):
         at_x = ctypes.c_int()
         at_y = ctypes.c_int()
         raw.FPDF_PageToDevice(page, 0, 0, picture.width, picture.height, 0, x, y, at_x, at_y)
         corners.append((at_x.value, at_y.value))
     xs, ys = zip(*corners, strict=True)
-    first_x = max(0, min(xs))
-    first_y = max(0, min(ys))
-    end_x = min(picture.width, max(xs) + 1)
-    end_y = min(picture.height, max(ys) + 1)
+    first_x = max(0, min(xs) - 1)
+    first_y = max(0, min(ys) - 1)
+    end_x = min(picture.width, max(xs) + 2)
+    end_y = min(picture.height, max(ys) + 2)
     if first_x >= end_x or first_y >= end_y:
         return None
     return first_x, first_y, end_x, end_y

@@ -1,7 +1,7 @@
 """Text that a PDF shows nobody is left out of what the judge reads, and nothing else is."""
 
 import pytest
-from fixtures.pdf_files import pdf
+from fixtures.pdf_files import drawn_pdf, pdf
 from injection_suite.attack import Attack
 from injection_suite.carriers import pdf_page
 
@@ -55,6 +55,57 @@ def test_light_text_on_a_dark_ground_and_text_over_a_scan_is_read(ink):
     """Light letters are seen on a dark box, and those without ink stand for what is drawn there."""
     ground = "ET 0 g 40 290 300 20 re f 1 g 60 295 100 8 re f BT /F1 11 Tf " + ink
     assert SECRET in rendered(ground).text
+
+
+TEXT = f"BT /F1 12 Tf 72 500 Td ({SECRET}) Tj ET"
+LAYER = ("/OCProperties << /OCGs [6 0 R] /D << /OFF [6 0 R] >> >>", "", "<< /Type /OCG >>")
+
+
+@pytest.mark.parametrize(
+    ("content", "more"),
+    [
+        (f"{TEXT} 1 g 60 490 400 30 re f", ()),
+        (f"{TEXT} 0 g 60 490 400 30 re f", ()),
+        (f"0 g 60 490 400 30 re f {TEXT}", ()),
+        (f"q 0 0 9 9 re W n {TEXT} Q", ()),
+        (f"/OC /L BDC {TEXT} EMC", LAYER),
+    ],
+)
+def test_dark_text_that_something_covers_is_left_out(content, more):
+    """A box over it or of its colour, a clip, and a layer that is switched off."""
+    shown = render_pages(drawn_pdf(content, *more), RenderSettings())
+    assert (MARK in shown.text, shown.hidden_text) == (True, SECRET)
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        f"0.9 g 60 490 400 30 re f 0 g {TEXT}",
+        f"{TEXT} 0 g 60 490 400 2 re f",
+        TEXT.replace(SECRET, "|") + TEXT.replace(SECRET, "-").replace("500", "480"),
+    ],
+)
+def test_dark_text_beside_or_on_something_is_read(content):
+    """Signs that fill all of their own box are read too."""
+    shown = render_pages(drawn_pdf(content), RenderSettings())
+    assert (shown.hidden_text, "hidden" in shown.text) == ("", False)
+
+
+def test_what_lies_outside_of_a_page_is_neither_read_nor_marked():
+    """Printers' marks are nothing to be told of."""
+    text = TEXT.replace("72 500", "72 900")
+    assert render_pages(drawn_pdf(text), RenderSettings()).text == ""
+
+
+FIELD = "<< /Subtype /Widget /FT /Tx /T (a) /V (80 m) /DA (/F1 12 Tf 0 g) /Rect [72 600 272 620]"
+FORM = "/AcroForm << /Fields [6 0 R] /NeedAppearances true /DR << /Font << /F1 3 0 R >> >> >>"
+
+
+@pytest.mark.parametrize(("flags", "text"), [("", "[page 1 of 1]\n80 m"), ("/F 2", "")])
+def test_the_values_of_a_form_are_read_where_they_show(flags, text):
+    """PDFium draws them, but does not count them as text of the page."""
+    body = drawn_pdf("", FORM, "/Annots [6 0 R]", f"{FIELD} {flags} >>")
+    assert render_pages(body, RenderSettings()).text == text
 
 
 def test_dots_and_dashes_are_no_tiny_letters():

@@ -138,7 +138,8 @@ function (parts, maxChars, maxNodes) {
   }
 
   function writeStandIn(element, text, scope) {
-    if (!text || !isSeen(element, scope)) return;
+    if (!isSeen(element, scope)) return;
+    if (!text) return writer.cross(EDGE.box); // a picture without a word keeps apart what is beside it
     const isBlock = !INLINE.has(scope.display) && !BOXES.has(scope.display);
     if (isBlock) writer.breakBlock(1);
     const lines = text.split("\n");
@@ -181,7 +182,7 @@ function (parts, maxChars, maxNodes) {
     else if (isHeading(name, role)) enterHeading(element, name, scope, leaves);
     else enterList(element, name, role, scope, leaves);
     if (isRowLike(scope.display)) enterRow(element, scope, leaves);
-    if (raised.isRaised(name)) raised.enterRaised(writer, element, name, leaves);
+    raised.enterRaised(writer, element, raised.placeOf(name, scope.style), leaves);
     const before = writer.chars;
     const drawn = name === "svg" ? standIns.svg(element) : role === "img" ? asImage(element) : "";
     if (drawn && isSeen(element, scope)) writer.token(drawn, scope.isStruck);

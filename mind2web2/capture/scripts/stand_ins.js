@@ -114,8 +114,14 @@ function (parts) {
       case "mtext":
         return ` ${a} `;
       default:
-        return pieces.join("");
+        return pieces.reduce(beside, "");
     }
+  }
+
+  // 3 and a half is not 31/2, and 2 to the 3rd times 5 is not 2 to the 35th.
+  function beside(text, piece) {
+    const isApart = /[/^_][\p{L}\p{N}]+$/u.test(text) ? /^[\p{L}\p{N}]/u.test(piece) : /\p{N}$/u.test(text) && /^\p{N}+\//u.test(piece);
+    return isApart ? `${text} ${piece}` : text + piece;
   }
 
   // Formulas drawn by scripts are heaps of single signs; beside them they keep the formula itself.

@@ -8,6 +8,7 @@ import logging
 import re
 import threading
 import time
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
 
@@ -337,6 +338,7 @@ BAD_OUTPUTS = [
     faults.content({"reasoning": "r", "result": "perhaps"}),
     faults.truncated(),
     faults.truncated('{"reasoning": "r", "result": true}'),
+    replace(faults.truncated(VERDICT), finish_reason="model_context_window_exceeded"),
 ]
 
 

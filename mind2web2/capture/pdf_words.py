@@ -64,7 +64,7 @@ def words_of(page: pypdfium2.PdfPage) -> PageWords:
 
 
 def _stretches(text_page: pypdfium2.PdfTextPage) -> Iterator[_Stretch | None]:
-    """Look at each text object once; those that have no size, such as spaces, are ``None``."""
+    """Look at each text object once; those of no size, or without a font, are ``None``."""
     from pypdfium2 import raw
 
     start, current, handle = 0, 0, None
@@ -94,19 +94,31 @@ def _stretch(
     alpha = ctypes.c_uint()
     is_coloured = raw.FPDFPageObj_GetFillColor(text_object, red, green, blue, alpha)
     grey = (red.value * 299 + green.value * 587 + blue.value * 114) // 1000
-    is_light = grey >= _LIGHT and mode not in (
+    is_inked = mode not in (
         raw.FPDF_TEXTRENDERMODE_INVISIBLE,
         raw.FPDF_TEXTRENDERMODE_CLIP,
     )
     if is_coloured and alpha.value <= _FAINT:
-        is_light = False
+        is_inked = False
     is_tiny = all(_is_tiny(text_page, index) for index in range(start, end))
     # A dot or a dash is small in every font.
-    is_tiny = is_tiny and any(map(str.isalnum, _text(text_page, start, end)))
+    text = _text(text_page, start, end)
+    is_tiny = is_tiny and any(map(str.isalnum, text))
     box = _box(text_page, start, end)
-    if box is None:
+    if box is None or (is_inked and not _has_outlines(text_object, text)):
         return None
-    return _Stretch(start, end, text_object, box, is_light, is_tiny)
+    return _Stretch(start, end, text_object, box, is_inked and grey >= _LIGHT, is_tiny)
+
+
+def _has_outlines(text_object: Any, text: str) -> bool:
+    """Tell whether the file or this machine has the letters; others leave no trace."""
+    from pypdfium2 import raw
+
+    font = raw.FPDFTextObj_GetFont(text_object)
+    return bool(raw.FPDFFont_GetIsEmbedded(font)) or all(
+        raw.FPDFFont_GetGlyphPath(font, ord(letter), 12)
+        for letter in filter(str.isalnum, set(text))
+    )
 
 
 def _is_tiny(text_page: pypdfium2.PdfTextPage, index: int) -> bool:

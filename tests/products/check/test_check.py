@@ -1,7 +1,6 @@
 """``mind2web2 check`` on local pages, with a judge that answers by rules."""
 
 import json
-import os
 import shlex
 import signal
 import subprocess
@@ -194,16 +193,6 @@ def test_two_reports_of_one_name_keep_two_results(project: Project, tmp_path: Pa
     assert ElementTree.parse("both.xml").getroot()[1].get("name") == "dams-2"
     page = Path("both.html").read_text()
     assert page.count("&quot;dams&quot;,") == page.count("&quot;dams-2&quot;,") == 5
-
-
-def test_a_file_may_have_a_name_in_another_encoding(project: Project, tmp_path: Path) -> None:
-    """The second check finds the results of the first."""
-    report = tmp_path / os.fsdecode(b"caf\xe9.md")
-    report.write_text(project.report)
-    for _ in range(2):
-        done = call(main, "check", report, "--allow_private_network")
-        assert done.returncode == 0, done.stderr
-        assert "Results: checks/caf/eval_results/caf\n" in done.stdout
 
 
 def test_a_bound_is_a_share(project: Project) -> None:

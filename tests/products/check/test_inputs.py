@@ -1,6 +1,7 @@
 """Reports in the formats that programs write."""
 
 import io
+import os
 import sys
 import zipfile
 from collections.abc import Callable
@@ -11,7 +12,7 @@ from fixtures.report_files import EXPECTED, write_docx, write_html, write_pdf
 
 from mind2web2.errors import UsageError
 from mind2web2_check.html_text import html_text
-from mind2web2_check.inputs import report_in, report_name
+from mind2web2_check.inputs import PATH_NAME, free_name, path_from, report_in, report_name
 from mind2web2_check.markup import without_markup
 from mind2web2_check.rubric import page_address
 from mind2web2_check.statements import Statement, read_report
@@ -317,19 +318,21 @@ def test_standard_input_is_a_report(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 MB = 1_000_000
+# Time that grows with the square of it would be over any limit.
+LENGTH = 500_000
 SLOW = {
-    "backticks": b"`" * MB,
-    "bold without an end": b"**a " * (MB // 4),
-    "numbered items": b"<html><ol>" + b"<li>It is 4 m tall." * (MB // 20),
-    "pages of one item": b"<html><p>It is 4 m tall." * (MB // 20),
-    "marks": b"It is old [1]. " * (MB // 15),
-    "tables": b"| a | 4 |\n" * (MB // 10),
-    "terms": b"<html><dl>" + b"<dt>1<dd>x" * (MB // 16),
+    "backticks": b"`" * LENGTH,
+    "bold without an end": b"**a " * (LENGTH // 4),
+    "numbered items": b"<html><ol>" + b"<li>It is 4 m tall." * (LENGTH // 20),
+    "pages of one item": b"<html><p>It is 4 m tall." * (LENGTH // 20),
+    "marks": b"It is old [1]. " * (LENGTH // 15),
+    "tables": b"| a | 4 |\n" * (LENGTH // 10),
+    "terms": b"<html><dl>" + b"<dt>1<dd>x" * (LENGTH // 16),
     "signs": b"&" * 5000 + b" x",
-    "formulas": b"\\[\n" * (MB // 8),
-    "lists": b"<ol>\n" * (MB // 8),
-    "letters": b"It is old.[1] " + b"a" * (MB // 2),
-    "hidden": b"<span style='display:none'>" * (MB // 27),
+    "formulas": b"\\[\n" * (LENGTH // 8),
+    "lists": b"<ol>\n" * (LENGTH // 8),
+    "letters": b"It is old.[1] " + b"a" * (LENGTH // 2),
+    "hidden": b"<span style='display:none'>" * (LENGTH // 27),
     "an author": "\n\n".join(
         [
             *(f"It is old (Roe, May{each}, 2019)." for each in range(10_000)),
@@ -341,7 +344,7 @@ SLOW = {
 
 
 @pytest.mark.parametrize("name", SLOW)
-def test_a_report_of_a_megabyte_is_read_in_time(name: str, tmp_path: Path) -> None:
+def test_a_long_report_is_read_in_time(name: str, tmp_path: Path) -> None:
     """The time grows with the length of a report, not with its square."""
     path = tmp_path / "report.txt"
     path.write_bytes(SLOW[name])
@@ -359,6 +362,17 @@ def test_a_report_that_unfolds_without_end_is_refused(tmp_path: Path) -> None:
             part.write(b"x" * MB)
     with pytest.raises(UsageError, match="cannot read"):
         report_in(str(path))
+
+
+def test_a_file_may_have_a_name_in_another_encoding(tmp_path: Path) -> None:
+    """The second check finds the folder of the first."""
+    report = tmp_path / os.fsdecode(b"caf\xe9.md")
+    report.write_text("It is old.")
+    folder = tmp_path / "checks" / "caf"
+    folder.mkdir(parents=True)
+    (folder / PATH_NAME).write_bytes(path_from(folder, str(report)))
+    assert free_name(str(report), tmp_path / "checks", ()) == "caf"
+    assert report_in(str(report))[0] == "It is old."
 
 
 def test_an_address_is_no_report() -> None:

@@ -39,7 +39,7 @@ _LEAD = re.compile(
     rf"(?:(?:(?:.*[,:]\s+)?(?:(?!{_SMALL_WORD}\b)[a-zß-ÿ][\w.’'-]*+[\s,:]+)+"
     r"|(?:See|Cf|E\.g|Vgl)\b[.,]*\s+(?:also\s+)?|参?见)(?!\Z))?"
 )
-# Not more is left out with the citations of a parenthesis: "for reviews", "emphasis added".
+# So few words are left out with the citations of a parenthesis: "for reviews", "emphasis added".
 _FEW_WORDS = re.compile(r"[\s,;:.，；、&]*(?:[^\W\d_]+[\s,;:.，；、&]*){0,4}")
 # "[Roe; May]", "(Roe 12)"
 _NAMED = re.compile(

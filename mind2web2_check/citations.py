@@ -188,7 +188,7 @@ class _Reader:
             return None
         labels = [str(number) for number in range(low + 1, high)]
         if not labels:
-            # The dash is no word of a sentence.
+            # The dash is not a word of a sentence.
             return Citation(first.end, last.start)
         mark = f"[{labels[0]}–{labels[-1]}]" if labels[1:] else f"[{labels[0]}]"
         return self._citation(first.end, last.start, mark, labels)

@@ -27,7 +27,7 @@ _BREAK = re.compile(rf"-|.(?:\s|{CJK.pattern})", re.DOTALL)
 _SMALLER = 0.85
 _WIDE_GAP, _SPACE, _RISE = 0.8, 0.15, 0.15
 _SAME_LEFT, _CLOSE = 1.0, 1.5
-# Of so many lines in a row, so many that begin at one place are read as a column.
+# Lines in a row, and those of them that begin at one place, which make a column.
 _AROUND, _LEAST_AROUND = 5, 4
 _BASELINE = attrgetter("baseline")
 _LEAST_GAP, _USUAL_GAP, _MOST_GAP = 0.7, 1.2, 2.5

@@ -33,7 +33,7 @@ _PROSE = re.compile(
     r"(?=\S+(?:\s+\S+){7}).*[.?!]\Z|.*(?:[^\W\d_]\s?\[\d{1,3}\]\.|\.\s?\[\d{1,3}\])\Z", re.DOTALL
 )
 _YEAR = re.compile(YEAR)
-# What links within the text lead to.
+# Links within the text lead to these.
 _ANCHORS = re.compile(r"(?:<a\b[^<>\n]{1,200}>\s*</a>\s*)+")
 _MARKUP = re.compile(r"[*_\[\]#]+")
 _SAME_SOURCE = re.compile(

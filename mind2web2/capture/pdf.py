@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 
 from mind2web2.capture.letters import missing_scripts
 from mind2web2.capture.models import RenderedPdf
-from mind2web2.capture.pdf_words import PageWords, words_of
+from mind2web2.capture.pdf_words import PageWords, has_outline, words_of
 from mind2web2.errors import DocumentError
 from mind2web2.utils.images import encode_jpeg
 from mind2web2.utils.workers import run_in_worker
@@ -167,8 +167,7 @@ def _missing_scripts(page: pypdfium2.PdfPage) -> tuple[str, ...]:
         if mode == raw.FPDF_TEXTRENDERMODE_INVISIBLE:
             continue  # beneath a scan, which shows the letters
         for letter, count in Counter(text_object.extract()).items():
-            # Without a font, the letter has no outline.
-            is_drawn = is_embedded or raw.FPDFFont_GetGlyphPath(font, ord(letter), 12)
+            is_drawn = is_embedded or has_outline(font, letter)
             (drawn if is_drawn else missing)[letter] += count
     return missing_scripts(missing, drawn)
 

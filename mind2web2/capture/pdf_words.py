@@ -102,23 +102,29 @@ def _stretch(
         is_inked = False
     is_tiny = all(_is_tiny(text_page, index) for index in range(start, end))
     # A dot or a dash is small in every font.
-    text = _text(text_page, start, end)
-    is_tiny = is_tiny and any(map(str.isalnum, text))
+    is_tiny = is_tiny and any(map(str.isalnum, _text(text_page, start, end)))
     box = _box(text_page, start, end)
-    if box is None or (is_inked and not _has_outlines(text_object, text)):
+    font = raw.FPDFTextObj_GetFont(text_object)
+    if box is None or (is_inked and not _has_outlines(text_page, start, end, font)):
         return None
     return _Stretch(start, end, text_object, box, is_inked and grey >= _LIGHT, is_tiny)
 
 
-def _has_outlines(text_object: Any, text: str) -> bool:
+def _has_outlines(text_page: pypdfium2.PdfTextPage, start: int, end: int, font: Any) -> bool:
     """Tell whether the file or this machine has the letters; others leave no trace."""
     from pypdfium2 import raw
 
-    font = raw.FPDFTextObj_GetFont(text_object)
-    return bool(raw.FPDFFont_GetIsEmbedded(font)) or all(
-        raw.FPDFFont_GetGlyphPath(font, ord(letter), 12)
-        for letter in filter(str.isalnum, set(text))
-    )
+    if raw.FPDFFont_GetIsEmbedded(font):
+        return True
+    letters = filter(str.isalnum, set(_text(text_page, start, end)))
+    return all(has_outline(font, letter) for letter in letters)
+
+
+def has_outline(font: Any, letter: str) -> bool:
+    """Tell whether a font that is not embedded draws a letter on this machine."""
+    from pypdfium2 import raw
+
+    return bool(raw.FPDFFont_GetGlyphPath(font, ord(letter), 12))
 
 
 def _is_tiny(text_page: pypdfium2.PdfTextPage, index: int) -> bool:

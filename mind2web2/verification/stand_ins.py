@@ -22,7 +22,7 @@ _YEAR = 8461
 # A list of stand-ins has one, and an inner list at this depth has none.
 _MAX_LEVELS = 3
 _COLLECTIONS = (list, dict, set, frozenset, tuple, deque, OrderedDict, defaultdict, Counter)
-# What pydantic makes of abstract types.
+# Pydantic fills abstract types with these.
 _FILLED_WITH: dict[Any, type] = {
     **dict.fromkeys((abc.Sequence, abc.MutableSequence), list),
     **dict.fromkeys((abc.Iterable, abc.Generator), list),
